@@ -1,0 +1,84 @@
+"""The error tree, and `boundary`, which says who is to blame for what escapes.
+
+    DreamGymError
+    |- ConfigError (ValueError)         a setting is wrong; nothing was started
+    |- MissingDependency (ImportError)  an optional part is not installed; the message names the fix
+    |- EnvError (RuntimeError)          an environment broke; the episode fails, the run goes on
+    |  |- EnvTimeout (TimeoutError)     it did not answer in time
+    |  '- EnvCrash                      its process died
+    |- AgentError (RuntimeError)        an agent broke; the episode fails, the run goes on
+    |- RecordError (ValueError)         a stored or imported record cannot be read
+    |- ReplayError (RuntimeError)       the experience store refuses
+    '- RunDirError (OSError)            a run directory is in the way, or is not one
+
+`EnvError` and `AgentError` are captured once, in `rollout.episode.run_episode`, and become data.
+All others stop the program with their message: what happened, with the values, and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+
+class DreamGymError(Exception):
+    """Anything that DreamGym itself reports."""
+
+
+class ConfigError(DreamGymError, ValueError):
+    """A setting is wrong."""
+
+
+class MissingDependency(DreamGymError, ImportError):
+    """An optional part is not installed."""
+
+
+class EnvError(DreamGymError, RuntimeError):
+    """An environment broke."""
+
+
+class EnvTimeout(EnvError, TimeoutError):
+    """An environment did not answer in time."""
+
+
+class EnvCrash(EnvError):
+    """An environment's process died."""
+
+
+class AgentError(DreamGymError, RuntimeError):
+    """An agent broke."""
+
+
+class RecordError(DreamGymError, ValueError):
+    """A record cannot be read."""
+
+
+class ReplayError(DreamGymError, RuntimeError):
+    """The experience store refuses."""
+
+
+class RunDirError(DreamGymError, OSError):
+    """A run directory is in the way, or is not one."""
+
+
+@contextmanager
+def boundary(kind: type[DreamGymError], where: str) -> Iterator[None]:
+    """Turn whatever an extension raises inside into `kind`, naming where it happened.
+
+    Authors of environments and agents raise plain exceptions; DreamGym's own errors pass unchanged.
+    """
+    try:
+        yield
+    except DreamGymError:
+        raise
+    except Exception as error:
+        raise kind(f"{where}: {type(error).__name__}: {error}") from error
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ` Did you mean ...? Known: ...` for a name that is not among the known ones."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    return f"{hint} Known: {', '.join(names)}." if names else hint

@@ -1,0 +1,40 @@
+"""Durable files: writes that happen wholly or not at all, and the place for caches.
+
+Nothing here knows what the files mean.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def cache_dir(name: str) -> Path:
+    """Return (and make) a folder for things that can always be made again.
+
+    `DREAMGYM_CACHE` moves it; otherwise it lies under the user's cache folder.
+    """
+    chosen = os.environ.get("DREAMGYM_CACHE")
+    base = (
+        Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "dreamgym"
+    )
+    folder = base.expanduser() / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Replace a file's content so that a reader, or a crash, sees the old or the new, never a mix."""
+    data = content.encode() if isinstance(content, str) else content
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,155 @@
+"""The system on one page: what each kind of part promises to the others.
+
+Only behaviour is declared here; values live in `types.py`. Implementations satisfy a protocol by
+shape, never by inheritance, so no package needs to see another to be used by it.
+
+Two halves. *Authors* of an environment write an `Engine` and its `Game`s: plain synchronous code
+that may be slow, may crash, may hang. The *system* sees a `World` and its `Env`s: asynchronous,
+batched, safe. `envs.workers` stands between them and runs engines in processes of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dreamgym.types import (
+    Action,
+    Observation,
+    Opening,
+    Source,
+    Split,
+    Step,
+    StepResult,
+    Task,
+    Transition,
+)
+
+Vectors = NDArray[np.float32]
+"""One row per text, each of length one."""
+
+
+@runtime_checkable
+class Game(Protocol):
+    """One episode inside an engine. Written by environment authors; synchronous."""
+
+    def reset(self, seed: int) -> Opening:
+        """Start (again) from the task's first state. The same seed gives the same episode."""
+
+    def step(self, action: str) -> StepResult:
+        """Carry out one action, or answer as the engine answers what it refuses."""
+
+    def expert(self) -> tuple[str, ...]:
+        """Return actions that win from here, or nothing where the engine has no such knowledge."""
+
+    def close(self) -> None:
+        """Let go of what the episode holds."""
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """A real environment. Lives in a worker process and may hold many games at once."""
+
+    @property
+    def version(self) -> str:
+        """Name and version of the engine, as it goes into every record."""
+
+    @property
+    def mapper(self) -> str:
+        """Digest of the mapper from the engine's output to abstract states."""
+
+    def tasks(self, split: Split) -> Sequence[Task]:
+        """List the tasks of a split: always the same, always in the same order."""
+
+    def open(self, task: Task) -> Game:
+        """Make a game of the task. It is reset before its first step."""
+
+    def entities(self, opening: Opening) -> frozenset[str]:
+        """Name the things that an opening mentions, to measure what two splits share."""
+
+    def close(self) -> None:
+        """Stop the engine."""
+
+
+class Env(Protocol):
+    """One episode as the system sees it: in a real engine or in a dream."""
+
+    async def reset(self, seed: int) -> Opening:
+        """Start the episode."""
+
+    async def step(self, action: str) -> StepResult:
+        """Answer one action. Raises `EnvError` when broken; never invents a reward."""
+
+    async def close(self) -> None:
+        """End the episode."""
+
+
+class DemonstratedEnv(Env, Protocol):
+    """An episode whose engine can also say how to win."""
+
+    async def expert(self) -> tuple[str, ...]:
+        """Return actions that win from here, or nothing where the engine does not know."""
+
+
+class World(Protocol):
+    """A place to open episodes in. Sim-to-real is the swap of one world for another."""
+
+    @property
+    def spec(self) -> str:
+        """The canonical name that opens this world again."""
+
+    @property
+    def source(self) -> Source:
+        """Whether what happens here is real."""
+
+    async def open(self, task: Task, memory: Retriever | None = None) -> Env:
+        """Open an episode of the task. A dream looks similar steps up in `memory`."""
+
+    async def close(self) -> None:
+        """Let go of everything."""
+
+
+class Agent(Protocol):
+    """Chooses actions."""
+
+    async def act(self, task: Task, past: Sequence[Step], now: Observation) -> Action:
+        """Choose the next action, given the task, the turns so far and the current state."""
+
+
+class Embedder(Protocol):
+    """Turns texts to vectors whose dot product says how alike they are."""
+
+    @property
+    def digest(self) -> str:
+        """Changes whenever the same text may get another vector: guards stored indexes."""
+
+    @property
+    def dimensions(self) -> int:
+        """The length of a vector."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit vector per text."""
+
+
+class Retriever(Protocol):
+    """Finds the past steps most like the one at hand (paper, section 2)."""
+
+    def search(
+        self, state: str, action: str, *, k: int, exclude_trajectory: str | None = None
+    ) -> tuple[Reference, ...]:
+        """Return the k nearest transitions, nearest first, none of the excluded trajectory."""
+
+
+class Reference(Protocol):
+    """A retrieved transition with its similarity."""
+
+    @property
+    def transition(self) -> Transition:
+        """The past step."""
+
+    @property
+    def similarity(self) -> float:
+        """Cosine of the two (state, action) vectors."""

@@ -1,0 +1,1 @@
+"""The experience replay buffer: stored transitions, their vectors, and the search over them."""
