@@ -25,7 +25,7 @@ def cache_dir(name: str) -> Path:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Replace a file's content so that a reader, or a crash, sees the old or the new, never a mix."""
+    """Replace a file's content so that readers and crashes see the old or the new, never a mix."""
     data = content.encode() if isinstance(content, str) else content
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

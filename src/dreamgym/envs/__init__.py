@@ -1,1 +1,1 @@
-"""Real environments: engines, the mappers that abstract their states, and the workers they run in."""
+"""Real environments: engines, the mappers that abstract their states, the workers they run in."""
