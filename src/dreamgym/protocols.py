@@ -83,15 +83,11 @@ class Env(Protocol):
     async def step(self, action: str) -> StepResult:
         """Answer one action. Raises `EnvError` when broken; never invents a reward."""
 
+    async def expert(self) -> tuple[str, ...]:
+        """Return actions that win from here, or nothing where none are known (as in a dream)."""
+
     async def close(self) -> None:
         """End the episode."""
-
-
-class DemonstratedEnv(Env, Protocol):
-    """An episode whose engine can also say how to win."""
-
-    async def expert(self) -> tuple[str, ...]:
-        """Return actions that win from here, or nothing where the engine does not know."""
 
 
 class World(Protocol):

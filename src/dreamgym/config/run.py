@@ -89,7 +89,7 @@ class ReplayConfig:
     store: str = ""
     """Path of the experience store; empty means `experience.sqlite` in the run directory."""
     embedder: str = "hashing"
-    """What turns texts to vectors: hashing, static, minilm, or the URL of an embeddings endpoint."""
+    """What turns texts to vectors: hashing, static, minilm, or the URL of an endpoint."""
     held_out: bool = False
     """Let tasks of the test split into the store. Off, so that they can never be retrieved."""
     dream_capacity: int = 200_000

@@ -1,0 +1,160 @@
+"""Behaviour policies: expert, random, noisy, probe, and their mix.
+
+They act in real environments to record experience, and serve as yardsticks in evaluation. All are
+built on the engine's own expert and know no environment. An agent is made anew for every episode,
+from that episode's environment and seed, so that results never depend on what else is running.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dreamgym.agents.near_miss import near_miss
+from dreamgym.errors import AgentError, ConfigError, did_you_mean
+from dreamgym.protocols import Agent, Env
+from dreamgym.types import Action, Observation, Step, Task
+
+AgentFactory = Callable[[Env, int], Agent]
+"""Makes the agent of one episode from its environment and the episode's seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """A named way to act."""
+
+    name: str
+    make: AgentFactory
+
+
+class Planner:
+    """Follows the engine's expert, asking again only after something else was done."""
+
+    def __init__(self, env: Env) -> None:
+        self._env = env
+        self._plan: tuple[str, ...] = ()
+        self._position = -1
+
+    async def plan(self, past: Sequence[Step]) -> tuple[str, ...]:
+        """Return the actions that win from here; empty where the engine does not know."""
+        followed = (
+            self._position == len(past) - 1
+            and self._plan
+            and past[-1].action.text == self._plan[0]
+            and not past[-1].result.refused
+        )
+        self._plan = self._plan[1:] if followed else ()
+        if not self._plan:
+            self._plan = await self._env.expert()
+        self._position = len(past)
+        return self._plan
+
+
+class ExpertAgent:
+    """Does what the engine's expert says."""
+
+    def __init__(self, env: Env, seed: int) -> None:
+        self._planner = Planner(env)
+
+    async def act(self, task: Task, past: Sequence[Step], now: Observation) -> Action:
+        """Return the next action of the plan."""
+        plan = await self._planner.plan(past)
+        if not plan:
+            raise AgentError(f"the engine of {task.env} has no expert for task {task.id}")
+        return Action(plan[0])
+
+
+class RandomAgent:
+    """Does anything that the environment accepts."""
+
+    def __init__(self, env: Env, seed: int) -> None:
+        self._rng = random.Random(seed)
+
+    async def act(self, task: Task, past: Sequence[Step], now: Observation) -> Action:
+        """Return an admissible action, each as likely."""
+        return Action(_any_admissible(self._rng, task, now))
+
+
+class NoisyAgent:
+    """An expert with a loose hand: now and then it does something else, then finds its way back."""
+
+    def __init__(self, env: Env, seed: int, *, noise: float) -> None:
+        self._planner = Planner(env)
+        self._rng = random.Random(seed)
+        self._noise = noise
+
+    async def act(self, task: Task, past: Sequence[Step], now: Observation) -> Action:
+        """Return the next action of the plan or, by chance or for want of a plan, any other."""
+        if self._rng.random() >= self._noise:
+            plan = await self._planner.plan(past)
+            if plan:
+                return Action(plan[0])
+        return Action(_any_admissible(self._rng, task, now))
+
+
+class ProbeAgent:
+    """An expert that keeps asking for what reality refuses."""
+
+    def __init__(self, env: Env, seed: int, *, share: float) -> None:
+        self._planner = Planner(env)
+        self._rng = random.Random(seed)
+        self._share = share
+        self._met: set[str] = set()
+
+    async def act(self, task: Task, past: Sequence[Step], now: Observation) -> Action:
+        """Return a near miss as often as the share says, otherwise go on with the plan."""
+        admissible = now.admissible or ()
+        self._met.update(admissible)
+        plan = await self._planner.plan(past)
+        if self._rng.random() < self._share:
+            miss = near_miss(self._rng, admissible=admissible, known=sorted(self._met), plan=plan)
+            if miss is not None:
+                return Action(miss)
+        return Action(plan[0] if plan else _any_admissible(self._rng, task, now))
+
+
+def _any_admissible(rng: random.Random, task: Task, now: Observation) -> str:
+    if not now.admissible:
+        raise AgentError(f"{task.env} lists no admissible actions; use another policy there")
+    return rng.choice(now.admissible)
+
+
+BEHAVIOURS = ("expert", "random", "noisy", "probe", "mixed")
+"""The policies that ship."""
+
+MIX = ("expert", "noisy", "probe", "random", "probe", "noisy", "probe")
+"""One episode of each in turn, so that more than 30 % of a mixed record is refused actions."""
+
+
+def make_behaviour(
+    name: str, *, noise: float = 0.3, probe_share: float = 0.6
+) -> Callable[[int], Behaviour]:
+    """Return the function that says who acts in the episode of a given slot.
+
+    `name` is one of `BEHAVIOURS`, or `module:function` for an `AgentFactory` of your own.
+    """
+    shipped = {
+        "expert": Behaviour("expert", ExpertAgent),
+        "random": Behaviour("random", RandomAgent),
+        "noisy": Behaviour("noisy", lambda env, seed: NoisyAgent(env, seed, noise=noise)),
+        "probe": Behaviour("probe", lambda env, seed: ProbeAgent(env, seed, share=probe_share)),
+    }
+    if name == "mixed":
+        return lambda slot: shipped[MIX[slot % len(MIX)]]
+    if name in shipped:
+        return lambda slot: shipped[name]
+    if ":" in name:
+        own = Behaviour(name, _load_factory(name))
+        return lambda slot: own
+    raise ConfigError(f"unknown policy '{name}'.{did_you_mean(name, BEHAVIOURS)}")
+
+
+def _load_factory(name: str) -> AgentFactory:
+    module, _, function = name.partition(":")
+    try:
+        found: AgentFactory = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"policy '{name}' cannot be loaded: {error}") from error
+    return found

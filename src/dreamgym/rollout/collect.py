@@ -1,0 +1,123 @@
+"""Many episodes side by side, with results in order whatever finishes first.
+
+What an episode is (task, seed, who acts, its id) is fixed by its slot before anything runs, so a
+resumed collection repeats nothing and equals one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from dreamgym.agents.behaviour import Behaviour
+from dreamgym.errors import ConfigError, EnvError, boundary
+from dreamgym.protocols import World
+from dreamgym.rollout.episode import failed_episode, run_episode
+from dreamgym.types import Provenance, Source, Task, Trajectory, derive_seed, digest
+
+RUN_AHEAD = 4
+"""Episodes may finish this many times the concurrency before the oldest one: bounds memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One episode to be played: everything about it that is known beforehand."""
+
+    index: int
+    task: Task
+    behaviour: Behaviour
+    trajectory_id: str
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """Who answers the actions, as it goes into every record."""
+
+    source: Source
+    engine: str
+    mapper: str
+
+
+def plan_slots(
+    tasks: Sequence[Task],
+    *,
+    episodes: int,
+    behaviour: Callable[[int], Behaviour],
+    answerer: Answerer,
+    seed: int,
+) -> tuple[Slot, ...]:
+    """Lay out the episodes: tasks in order, again from the first when they run out.
+
+    A slot's seed and id depend on the run's seed and the slot alone, never on what ran before.
+    """
+    if not tasks:
+        raise ConfigError("there are no tasks to play: the split is empty")
+    slots = []
+    for index in range(episodes):
+        task, who = tasks[index % len(tasks)], behaviour(index)
+        episode_seed = derive_seed(seed, index)
+        # Everything the episode depends on goes into its id: two runs share an id only if they
+        # would record the same trajectory.
+        name = digest("|".join([task.id, who.name, answerer.engine, answerer.mapper, str(seed)]))
+        provenance = Provenance(
+            source=answerer.source,
+            behaviour=who.name,
+            seed=episode_seed,
+            engine=answerer.engine,
+            mapper=answerer.mapper,
+        )
+        slots.append(Slot(index, task, who, f"{name}-{index:06d}", provenance))
+    return tuple(slots)
+
+
+async def collect(
+    slots: Iterable[Slot], world: World, *, max_steps: int, concurrency: int
+) -> AsyncIterator[Trajectory]:
+    """Play the slots, many at a time, and yield their trajectories in slot order."""
+    turnstile = asyncio.Semaphore(concurrency)
+    running: deque[asyncio.Task[Trajectory]] = deque()
+
+    async def play(slot: Slot) -> Trajectory:
+        async with turnstile:
+            return await _play(slot, world, max_steps=max_steps)
+
+    try:
+        for slot in slots:
+            running.append(asyncio.create_task(play(slot)))
+            if len(running) >= RUN_AHEAD * concurrency:
+                yield await running.popleft()
+        while running:
+            yield await running.popleft()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _play(slot: Slot, world: World, *, max_steps: int) -> Trajectory:
+    try:
+        with boundary(EnvError, "world.open"):
+            env = await world.open(slot.task)
+    except EnvError as failure:
+        return failed_episode(
+            failure,
+            "world.open",
+            task=slot.task,
+            trajectory_id=slot.trajectory_id,
+            provenance=slot.provenance,
+        )
+    try:
+        agent = slot.behaviour.make(env, slot.provenance.seed)
+        return await run_episode(
+            env,
+            agent,
+            task=slot.task,
+            trajectory_id=slot.trajectory_id,
+            provenance=slot.provenance,
+            max_steps=max_steps,
+        )
+    finally:
+        await env.close()

@@ -1,0 +1,128 @@
+"""One run, one folder: config, events, metrics, result. Never overwritten, resumed only on request.
+
+runs/<name>/config.toml     every setting, resolved
+run.json        what made it: version, command, config digest
+events.jsonl    what happened, in order
+metrics.jsonl   numbers, one line per step
+episodes/       trajectories as JSON lines
+experience.sqlite
+result.json     written once, at the end
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dreamgym.errors import RunDirError
+from dreamgym.files import write_atomically
+from dreamgym.runs.lines import LineWriter
+from dreamgym.types import digest
+
+
+class RunDir:
+    """An open run directory. Holds the lock that keeps a second process out."""
+
+    def __init__(self, path: Path, *, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+        self._events = LineWriter(path / "events.jsonl")
+        self._metrics = LineWriter(path / "metrics.jsonl")
+
+    @property
+    def store_path(self) -> Path:
+        """Where the run's own experience store lies."""
+        return self.path / "experience.sqlite"
+
+    @property
+    def result_path(self) -> Path:
+        """Where the result is written."""
+        return self.path / "result.json"
+
+    def event(self, name: str, **details: Any) -> None:
+        """Append an event."""
+        self._events.write({"event": name, **details})
+
+    def metrics(self, step: int, values: Mapping[str, float]) -> None:
+        """Append the numbers of one step, under flat `area/name` keys."""
+        self._metrics.write({"step": step, **values})
+
+    def result(self, values: Mapping[str, Any]) -> None:
+        """Write the result, replacing an earlier one as a whole."""
+        write_atomically(self.result_path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+
+    def close(self) -> None:
+        """Close the files and let go of the lock."""
+        self._events.close()
+        self._metrics.close()
+        os.close(self._lock)
+
+
+def open_run(path: Path, *, config: str, about: Mapping[str, str], resume: bool) -> RunDir:
+    """Start a run in a new directory, or continue the one that is there if `resume` is set.
+
+    Without `resume` an existing run is refused and not touched. A run that was made with other
+    settings is refused in any case, naming what differs.
+    """
+    if path.exists() and not path.is_dir():
+        raise RunDirError(f"{path} is a file; choose another directory for the run")
+    if _is_run(path):
+        if not resume:
+            raise RunDirError(
+                f"{path} holds a run: add --resume to continue it, or choose another with --out"
+            )
+        return _continue_run(path, config=config)
+    if path.is_dir() and not {item.name for item in path.iterdir()} <= _LEFT_BY_A_KILLED_START:
+        raise RunDirError(f"{path} holds other files; choose an empty directory with --out")
+    return _start_run(path, config=config, about=about)
+
+
+_LEFT_BY_A_KILLED_START = {".lock", "events.jsonl", "metrics.jsonl", "config.toml"}
+
+
+def _start_run(path: Path, *, config: str, about: Mapping[str, str]) -> RunDir:
+    path.mkdir(parents=True, exist_ok=True)
+    run = RunDir(path, lock=_lock(path))
+    record = {"config_digest": digest(config), **about}
+    write_atomically(path / "config.toml", config)
+    # Last, because this file is what makes the directory a run.
+    write_atomically(path / "run.json", json.dumps(record, indent=2) + "\n")
+    run.event("started", **record)
+    return run
+
+
+def _continue_run(path: Path, *, config: str) -> RunDir:
+    stored = (path / "config.toml").read_text("utf-8")
+    if stored != config:
+        raise RunDirError(
+            f"{path} was made with other settings: {_differences(stored, config)}. "
+            "Resume with the same settings or choose another directory with --out"
+        )
+    run = RunDir(path, lock=_lock(path))
+    run.event("resumed")
+    return run
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "run.json").is_file() and (path / "config.toml").is_file()
+
+
+def _differences(stored: str, wanted: str) -> str:
+    old, new = stored.splitlines(), wanted.splitlines()
+    changed = [f"{line} (was {was})" for was, line in zip(old, new, strict=False) if was != line]
+    return "; ".join(changed[:3]) or "another version wrote its config"
+
+
+def _lock(path: Path) -> int:
+    # flock is released by the kernel when the process dies, however it dies: no stale locks.
+    descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise RunDirError(f"{path} is in use by another process") from error
+    return descriptor
