@@ -22,6 +22,7 @@ FAMILIES: dict[str, str] = {
     "textworld": "dreamgym.envs.textworld.engine:make_engine",
     "alfworld": "dreamgym.envs.alfworld.engine:make_engine",
     "gym": "dreamgym.envs.gym.engine:make_engine",
+    "py": "dreamgym.envs.own:make_engine",
 }
 """What ships: family name -> module:function."""
 
