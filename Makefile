@@ -1,0 +1,56 @@
+# Two commands do everything on a fresh machine that has Python (3.11 or newer) and make:
+#   make demo   sets up and runs the main job
+#   make test   sets up and runs lint, types and all tests
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+# TextWorld and ALFWorld compile C and C++ when they are installed. The demo does without them.
+COMPILER := $(shell command -v g++ 2>/dev/null || command -v c++ 2>/dev/null)
+
+.PHONY: demo test lint type unit fmt bench clean
+.DEFAULT_GOAL := demo
+
+demo: $(STAMP)-demo
+	$(BIN)/dreamgym demo
+
+test: $(STAMP)-test lint type unit
+
+lint:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+type:
+	$(BIN)/mypy
+
+unit:
+	$(BIN)/pytest -n 2 --dist loadfile
+
+fmt: $(STAMP)-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)-test
+	$(BIN)/python benchmarks/replay.py
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "DreamGym needs Python 3.11 or newer; set PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP)-demo: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[twx]'
+	@touch $@
+
+$(STAMP)-test: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[twx,index,parquet,dev]'
+ifneq ($(COMPILER),)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[alfworld,textworld]'
+else
+	@echo "No C++ compiler found: TextWorld and ALFWorld are not installed and their tests are skipped."
+endif
+	@touch $@ $(STAMP)-demo
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
