@@ -6,6 +6,12 @@
     |- EnvError (RuntimeError)          an environment broke; the episode fails, the run goes on
     |  |- EnvTimeout (TimeoutError)     it did not answer in time
     |  '- EnvCrash                      its process died
+    |- LLMError (RuntimeError)          a language model gave no usable answer
+    |  |- LLMTimeout (TimeoutError)     not in time, after its retries
+    |  |- LLMRateLimit                  the server kept saying "later"
+    |  |- LLMRefused                    the server will not take this request: retrying cannot help
+    |  |- LLMBudget                     the spending ceiling would be passed; nothing was sent
+    |  '- ReplyFormatError (ValueError) an answer came but could not be read
     |- AgentError (RuntimeError)        an agent broke; the episode fails, the run goes on
     |- RecordError (ValueError)         a stored or imported record cannot be read
     |- ReplayError (RuntimeError)       the experience store refuses
@@ -44,6 +50,30 @@ class EnvTimeout(EnvError, TimeoutError):
 
 class EnvCrash(EnvError):
     """An environment's process died."""
+
+
+class LLMError(DreamGymError, RuntimeError):
+    """A language model gave no usable answer."""
+
+
+class LLMTimeout(LLMError, TimeoutError):
+    """No answer in time."""
+
+
+class LLMRateLimit(LLMError):
+    """The server kept refusing for load."""
+
+
+class LLMRefused(LLMError):
+    """The server will not take this request."""
+
+
+class LLMBudget(LLMError):
+    """The spending ceiling would be passed."""
+
+
+class ReplyFormatError(LLMError, ValueError):
+    """An answer could not be read."""
 
 
 class AgentError(DreamGymError, RuntimeError):

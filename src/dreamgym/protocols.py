@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from dreamgym.types import (
     Action,
+    Completion,
     Observation,
     Opening,
+    Request,
     Source,
     Split,
     Step,
@@ -113,6 +115,16 @@ class Agent(Protocol):
 
     async def act(self, task: Task, past: Sequence[Step], now: Observation) -> Action:
         """Choose the next action, given the task, the turns so far and the current state."""
+
+
+class LLM(Protocol):
+    """A language model, wherever it runs. Batching, retries and limits are its own affair."""
+
+    async def complete(self, request: Request) -> Completion:
+        """Answer one request. Raises `LLMError`; never returns a made-up answer."""
+
+    async def close(self) -> None:
+        """Let go of connections and memory."""
 
 
 class Embedder(Protocol):

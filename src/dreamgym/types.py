@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 _STRICT = {"extra": "forbid"}
@@ -270,6 +270,58 @@ class Trajectory:
             replace(step, reasoning=why) for step, why in zip(self.steps, reasoning, strict=True)
         )
         return replace(self, steps=steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a chat."""
+
+    __pydantic_config__ = _STRICT
+
+    role: str
+    """`system`, `user` or `assistant`."""
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a language model is asked: a chat or a plain text to go on from, and how to answer."""
+
+    __pydantic_config__ = _STRICT
+
+    prompt: str | tuple[Message, ...]
+    max_tokens: int = 512
+    temperature: float = 0.0
+    stop: tuple[str, ...] = ()
+    """Texts at which the answer ends; they are not part of it."""
+    seed: int | None = None
+    json_schema: str | None = None
+    """A JSON schema, as text, that the answer must follow where the back end can enforce it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that a completion took."""
+
+    __pydantic_config__ = _STRICT
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A language model's answer."""
+
+    __pydantic_config__ = _STRICT
+
+    text: str
+    model: str
+    truncated: bool = False
+    """The answer was cut off at `max_tokens`."""
+    usage: Usage = field(default_factory=Usage)
+    tokens: SampledTokens | None = None
+    """As sampled, where the back end says."""
 
 
 def derive_seed(*parts: str | int) -> int:
