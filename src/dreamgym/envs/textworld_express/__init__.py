@@ -1,0 +1,1 @@
+"""TextWorldExpress, the default real environment: eight fast text games in one Java process."""
