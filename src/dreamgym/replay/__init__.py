@@ -1,1 +1,18 @@
 """The experience replay buffer: stored transitions, their vectors, and the search over them."""
+
+from dreamgym.replay.buffer import ExperienceStore, GroupStats, Snapshot, open_store
+from dreamgym.replay.embed import HashingEmbedder
+from dreamgym.replay.intake import AddReport, Capacity
+from dreamgym.replay.lookup import Hit, Query
+
+__all__ = [
+    "AddReport",
+    "Capacity",
+    "ExperienceStore",
+    "GroupStats",
+    "HashingEmbedder",
+    "Hit",
+    "Query",
+    "Snapshot",
+    "open_store",
+]
