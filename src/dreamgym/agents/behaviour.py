@@ -1,4 +1,4 @@
-"""Behaviour policies: expert, random, noisy, probe, and their mix.
+"""Behaviour policies: expert, random, noisy, probe, wander, and their mix.
 
 They act in real environments to record experience, and serve as yardsticks in evaluation. All are
 built on the engine's own expert and know no environment. An agent is made anew for every episode,
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from dreamgym.agents.near_miss import near_miss
 from dreamgym.errors import AgentError, ConfigError, did_you_mean
 from dreamgym.protocols import Agent, Env
-from dreamgym.types import Action, Observation, Step, Task
+from dreamgym.types import Action, Observation, Step, Task, derive_seed
 
 AgentFactory = Callable[[Env, int], Agent]
 """Makes the agent of one episode from its environment and the episode's seed."""
@@ -94,25 +94,26 @@ class NoisyAgent:
         return Action(_any_admissible(self._rng, task, now))
 
 
-class ProbeAgent:
-    """An expert that keeps asking for what reality refuses."""
+class ProbingAgent:
+    """Another agent that keeps asking for what reality refuses."""
 
-    def __init__(self, env: Env, seed: int, *, share: float) -> None:
+    def __init__(self, inner: Agent, env: Env, seed: int, *, share: float) -> None:
+        self._inner = inner
         self._planner = Planner(env)
-        self._rng = random.Random(seed)
+        self._rng = random.Random(derive_seed(seed, "probe"))
         self._share = share
         self._met: set[str] = set()
 
     async def act(self, task: Task, past: Sequence[Step], now: Observation) -> Action:
-        """Return a near miss as often as the share says, otherwise go on with the plan."""
+        """Return a near miss as often as the share says, otherwise what the other agent does."""
         admissible = now.admissible or ()
         self._met.update(admissible)
-        plan = await self._planner.plan(past)
         if self._rng.random() < self._share:
+            plan = await self._planner.plan(past)
             miss = near_miss(self._rng, admissible=admissible, known=sorted(self._met), plan=plan)
             if miss is not None:
                 return Action(miss)
-        return Action(plan[0] if plan else _any_admissible(self._rng, task, now))
+        return await self._inner.act(task, past, now)
 
 
 def _any_admissible(rng: random.Random, task: Task, now: Observation) -> str:
@@ -121,10 +122,10 @@ def _any_admissible(rng: random.Random, task: Task, now: Observation) -> str:
     return rng.choice(now.admissible)
 
 
-BEHAVIOURS = ("expert", "random", "noisy", "probe", "mixed")
-"""The policies that ship."""
+BEHAVIOURS = ("expert", "random", "noisy", "probe", "wander", "mixed")
+"""The policies that ship. `probe` and `wander` are `noisy` and `random` with near misses."""
 
-MIX = ("expert", "noisy", "probe", "random", "probe", "noisy", "probe")
+MIX = ("expert", "noisy", "probe", "wander", "probe", "noisy", "probe")
 """One episode of each in turn, so that more than 30 % of a mixed record is refused actions."""
 
 
@@ -135,11 +136,20 @@ def make_behaviour(
 
     `name` is one of `BEHAVIOURS`, or `module:function` for an `AgentFactory` of your own.
     """
+
+    def probe(env: Env, seed: int) -> Agent:
+        # A little noise of its own keeps the probe off the one path that the expert knows.
+        return ProbingAgent(NoisyAgent(env, seed, noise=0.1), env, seed, share=probe_share)
+
+    def wander(env: Env, seed: int) -> Agent:
+        return ProbingAgent(RandomAgent(env, seed), env, seed, share=probe_share)
+
     shipped = {
         "expert": Behaviour("expert", ExpertAgent),
         "random": Behaviour("random", RandomAgent),
         "noisy": Behaviour("noisy", lambda env, seed: NoisyAgent(env, seed, noise=noise)),
-        "probe": Behaviour("probe", lambda env, seed: ProbeAgent(env, seed, share=probe_share)),
+        "probe": Behaviour("probe", probe),
+        "wander": Behaviour("wander", wander),
     }
     if name == "mixed":
         return lambda slot: shipped[MIX[slot % len(MIX)]]
