@@ -8,14 +8,11 @@ dies, the first request without a reply is the one to blame. Standard output bel
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import faulthandler
 import os
-import select
-import signal
 import socket
+import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any
@@ -26,18 +23,15 @@ from dreamgym.errors import DreamGymError, EnvError, boundary
 from dreamgym.protocols import Engine, Game
 from dreamgym.types import Observation, Opening, Split, Task
 
-_DIE_WITH_PARENT = 1
-"""Linux's PR_SET_PDEATHSIG."""
 
-
-def main(descriptor: int, spec: str, parent: int) -> None:
+def main(descriptor: int, spec: str) -> None:
     """Make the engine, say hello, and answer requests until told to stop. Never returns."""
     status = 1
     try:
         channel = socket.socket(fileno=descriptor)
         channel.set_inheritable(False)
         faulthandler.enable()
-        _die_with(parent, channel)
+        _die_with_parent()
         status = _serve(channel, spec)
     except BaseException:  # noqa: BLE001 - the process ends right here; the log keeps the reason
         sys.excepthook(*sys.exc_info())
@@ -47,22 +41,16 @@ def main(descriptor: int, spec: str, parent: int) -> None:
         os._exit(status)
 
 
-def _die_with(parent: int, channel: socket.socket) -> None:
-    """See to it that neither this process nor its children outlive the parent."""
-    if sys.platform == "linux":
-        # This works even while an engine holds the interpreter lock.
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    if os.getppid() != parent:
-        os.killpg(0, signal.SIGKILL)
+def _die_with_parent() -> None:
+    """See to it that neither this process nor anything it starts outlives the parent.
 
-    def watch() -> None:
-        # This works on every Unix, and also ends what the engine started.
-        poller = select.poll()
-        poller.register(channel, 0)
-        poller.poll()
-        os.killpg(0, signal.SIGKILL)
-
-    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+    Standard input is a pipe that only the parent holds open and nobody writes to. A shell waits for
+    its end and then kills this whole group: a thread could not while an engine keeps the
+    interpreter lock, and a death signal of the system would spare the children.
+    """
+    subprocess.Popen(["/bin/sh", "-c", "read nothing; kill -9 0"])
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
 
 
 def _serve(channel: socket.socket, spec: str) -> int:

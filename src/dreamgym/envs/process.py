@@ -29,10 +29,10 @@ TAIL_BYTES = 600
 
 _BOOT = """\
 import json, sys
-path, descriptor, spec, parent = sys.argv[1:]
+path, descriptor, spec = sys.argv[1:]
 sys.path[:], sys.argv[1:] = json.loads(path), []
 from dreamgym.envs.engine_process import main
-main(int(descriptor), spec, int(parent))
+main(int(descriptor), spec)
 """
 
 
@@ -59,10 +59,10 @@ class EngineProcess(asyncio.Protocol):
         # With O_APPEND the log can be cut at any time and the next line starts at its new end.
         flags = fcntl.fcntl(self._log, fcntl.F_GETFL)
         fcntl.fcntl(self._log, fcntl.F_SETFL, flags | os.O_APPEND)
-        arguments = [json.dumps(sys.path), str(descriptor), spec, str(os.getpid())]
+        arguments = [json.dumps(sys.path), str(descriptor), spec]
         return subprocess.Popen(
             [sys.executable, "-c", _BOOT, *arguments],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # never written to: its end is the end of this process
             stdout=self._log,
             stderr=self._log,
             pass_fds=(descriptor,),
@@ -117,6 +117,8 @@ class EngineProcess(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
         self._socket.close()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         ending = _describe(self._process.returncode) + self._tail()
         self._log.close()
         return ending

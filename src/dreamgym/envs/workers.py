@@ -99,6 +99,9 @@ class WorkerPool:
 
     async def close(self) -> None:
         """End every process. Whatever still waits for an answer gets an `EnvError`."""
+        if self._loop is None:
+            return
+        self._check_loop()
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -108,22 +111,22 @@ class WorkerPool:
         self, worker: Worker, operation: str, payload: Any, session: Session | None = None
     ) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._bind(loop)
+        if self._loop is None:
+            self._loop = loop
+            self._timer = loop.call_later(self._tick, self._watch, loop, loop.time())
+        self._check_loop()
         if self._closed:
             raise EnvError(*_CLOSED.args)
         future: asyncio.Future[Any] = loop.create_future()
         worker.submit(Call(operation, payload, self._time_limit, session, future))
         return future
 
-    def _bind(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._loop is not None:
+    def _check_loop(self) -> None:
+        if asyncio.get_running_loop() is not self._loop:
             raise ConfigError(
                 "a world belongs to the event loop it was first used in; "
                 "open, use and close it inside one asyncio.run"
             )
-        self._loop = loop
-        self._timer = loop.call_later(self._tick, self._watch, loop, loop.time())
 
     def _watch(self, loop: asyncio.AbstractEventLoop, before: float) -> None:
         """Check every worker's time, at a steady beat."""
