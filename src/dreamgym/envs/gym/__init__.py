@@ -1,0 +1,1 @@
+"""Any Gymnasium environment that speaks text."""
