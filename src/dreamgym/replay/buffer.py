@@ -19,7 +19,7 @@ from dreamgym.replay import store as sql
 from dreamgym.replay.database import Database, Synchronous
 from dreamgym.replay.embed import HashingEmbedder
 from dreamgym.replay.index import VectorIndex
-from dreamgym.replay.intake import AddReport, Admission, Capacity, evict, take_in
+from dreamgym.replay.intake import AddReport, Admission, Capacity, check_embedder, evict, take_in
 from dreamgym.replay.key import ACTION_WEIGHT, KeyEncoder
 from dreamgym.replay.lookup import Hit, Moment, Query, look_up
 from dreamgym.replay.packing import pack, pack_trajectory, unpack_trajectory
@@ -252,6 +252,7 @@ class ExperienceStore:
     def _catch_up(self, connection: sqlite3.Connection) -> Moment:
         version = int(connection.execute("PRAGMA data_version").fetchone()[0])
         if version != self._version:
+            check_embedder(self.path, sql.read_meta(connection), self._encoder)
             self._index.catch_up(connection)
             self._moment = Moment(sql.read_groups(connection), self._index.view())
             self._version = version
@@ -309,11 +310,7 @@ def _declare(database: Database, encoder: KeyEncoder, *, allow_test: bool) -> fr
             if "embedder" not in notes:
                 notes = {"embedder": encoder.digest, "splits": ",".join(sorted(asked))}
                 sql.write_meta(connection, **notes)
-    if notes["embedder"] != encoder.digest:
-        raise ReplayError(
-            f"{database.path} was indexed with {notes['embedder']}, not with {encoder.digest}: open"
-            f" it with the embedder it was made with, or run `dreamgym replay reindex`"
-        )
+    check_embedder(database.path, notes, encoder)
     held = frozenset(Split(name) for name in notes["splits"].split(","))
     if not asked <= held:
         raise ReplayError(

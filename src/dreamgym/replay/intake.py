@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from dreamgym.errors import ConfigError
+from dreamgym.errors import ConfigError, ReplayError
 from dreamgym.replay import store as sql
 from dreamgym.replay.admit import (
     TRAJECTORY_RULES,
@@ -96,6 +97,15 @@ class Prepared:
     refused: tuple[Refusal, ...]
 
 
+def check_embedder(path: Path, notes: Mapping[str, str], encoder: KeyEncoder) -> None:
+    """Refuse to mix vectors of different embedders."""
+    if notes["embedder"] != encoder.digest:
+        raise ReplayError(
+            f"{path} is indexed with {notes['embedder']}, not with {encoder.digest}: open it with"
+            " the embedder it has, or run `dreamgym replay reindex` to give it this one"
+        )
+
+
 def prepare(trajectory: Trajectory, admission: Admission) -> Prepared:
     """Pack a trajectory that may enter, without the steps that must not be found."""
     steps, refused = [], []
@@ -134,6 +144,7 @@ def take_in(
             refused.append(refusal)
     vectors = _embed_new(database, prepared, encoder)
     with database.writing() as connection:
+        check_embedder(database.path, sql.read_meta(connection), encoder)
         entering = _still_entering(connection, prepared, refused)
         fresh, repeats = _sightings(connection, entering)
         missing = [sighting for sighting in fresh if sighting.packed.key not in vectors]

@@ -85,6 +85,13 @@ def unpack(
     )
 
 
+def unpack_texts(body: bytes) -> tuple[str, str]:
+    """Return the state and the action of a packed transition."""
+    content, _, _ = zlib.decompress(body).partition(b"\n")
+    fields = json.loads(content)
+    return fields[1], fields[2]
+
+
 def pack_trajectory(trajectory: Trajectory) -> bytes:
     """Return the whole trajectory as one compressed record."""
     return zlib.compress(codec.encode(trajectory).encode(), _LEVEL)
