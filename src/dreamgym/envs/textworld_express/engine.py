@@ -13,6 +13,7 @@ from dreamgym.envs.spec import EnvSpec
 from dreamgym.envs.textworld_express.games import GameSettings, read_settings
 from dreamgym.envs.textworld_express.java import Jvm, Server, engine_version
 from dreamgym.envs.textworld_express.mapper import MAPPER, entities, is_refusal, map_goal, map_state
+from dreamgym.envs.textworld_express.sorting import SortingProblems
 from dreamgym.errors import ConfigError, EnvError
 from dreamgym.types import Observation, Opening, Split, StepResult, Task
 
@@ -33,6 +34,7 @@ class TwxEngine:
         self._version = engine_version()
         self._jvm = Jvm()
         self._idle: list[Server] = []
+        self._sorting = SortingProblems(self._jvm) if spec.name == "sorting" else None
 
     @property
     def version(self) -> str:
@@ -60,7 +62,7 @@ class TwxEngine:
 
     def entities(self, opening: Opening) -> frozenset[str]:
         """Name the rooms and things that an opening shows."""
-        return entities(opening.observation.text)
+        return entities(opening.task.goal, opening.observation.text)
 
     def close(self) -> None:
         """End the Java process and every game in it."""
@@ -73,6 +75,13 @@ class TwxEngine:
         server = Server(self._jvm)
         server.load(self.settings.game, self.settings.engine_params)
         return server
+
+    def generate(self, server: Server, fold: str, seed: int, *, gold: bool = False) -> str:
+        """Make the game of a seed at a place, apart from every other game."""
+        answer = server.generate(seed, fold, gold=gold)
+        if self._sorting is not None:
+            self._sorting.renew(fold, seed)
+        return answer
 
     def give_back(self, server: Server) -> None:
         """Take a place back for the next game."""
@@ -101,7 +110,7 @@ class TwxGame:
 
         if self._server is None:
             self._server = self._engine.borrow()
-        answer = orjson.loads(self._server.generate(self._seed, self._fold))
+        answer = orjson.loads(self._engine.generate(self._server, self._fold, self._seed))
         goal = map_goal(self._server.task_description())
         self._valid = tuple(sorted(answer["validActions"]))
         self._score = answer["score"]
@@ -152,7 +161,7 @@ class TwxGame:
             return ()
         if self._plan is None and self._steps == 0:
             server = self._engine.borrow()
-            server.generate(self._seed, self._fold, gold=True)
+            self._engine.generate(server, self._fold, self._seed, gold=True)
             self._plan = server.gold()
             self._engine.give_back(server)
         return self._plan or ()

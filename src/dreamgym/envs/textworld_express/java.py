@@ -18,6 +18,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
 
 from dreamgym.errors import EnvCrash, EnvError, MissingDependency
@@ -115,9 +116,7 @@ class Jvm:
 
     def _state(self) -> str:
         code = self._process.poll()
-        return (
-            "the Java process is out of reach" if code is None else f"Java ended with code {code}"
-        )
+        return "Java is out of reach" if code is None else f"Java ended with code {code}"
 
     def _complaint(self, error: str) -> str:
         """Return what a Java exception says, given the name it is kept under."""
@@ -211,14 +210,14 @@ def _launch(command: list[str], folder: Path) -> tuple[subprocess.Popen[bytes], 
     watchdog = threading.Timer(START_SECONDS, process.kill)
     watchdog.start()
     try:
-        answer = process.stdout
-        port, password = (
-            (answer.readline().strip(), answer.readline().strip()) if answer else ("", "")
-        )
+        lines = process.stdout or ()
+        port, password = (line.strip().decode() for line in islice(lines, 2))
+    except ValueError:
+        port = password = ""
     finally:
         watchdog.cancel()
     if not port.isdigit() or not password:
         process.kill()
         process.communicate()
         raise EnvCrash(f"did not start (code {process.returncode})")
-    return process, int(port), password.decode()
+    return process, int(port), password

@@ -5,21 +5,29 @@ A state is up to five lines; a line with nothing to say is left out:
     kitchen                                               where
     counter: banana, cookbook; fridge: closed; stove      what is here, sorted by name
     north: closed patio door; east: corridor              the ways out
-    carrying: knife, raw yellow potato                    the inventory, sorted
+    carrying 2/5: knife, raw yellow potato                the inventory, sorted, of at most 5
     > recipe: banana, dice, roast; black pepper           what the last action told, if anything new
 
 Names are the engine's own, in its own case ("T-shirt"), so that every action can be spelt from the
 state. Left out are articles, filler ("In one part of the room you see"), the report of a deed whose
-effect the lines above show ("You take the coin."), and furniture that no action of the game can name.
+effect the lines above show ("You take the coin."), and furniture that no action of a game can name.
 Equal situations have equal texts. What cannot be read is kept word for word: nothing is ever lost.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
+from dreamgym.envs.textworld_express.parse import (
+    Exit,
+    Thing,
+    parse_inventory,
+    parse_map,
+    parse_page,
+    parse_recipe,
+    parse_thing,
+)
 from dreamgym.types import digest
 
 VERSION = "1"
@@ -44,48 +52,37 @@ BARE = frozenset({"coin", "mapreader"})
 """Games in which no action names furniture: only what can be taken, and the box, is shown."""
 
 FIXED = frozenset({"arithmetic", "sorting", "peckingorder"})
-"""Games in which nothing can be opened: what is closed or only stands there is not shown."""
+"""Games in which nothing can be opened: what is closed or merely stands there is not shown."""
 
 _FIXTURES = frozenset({"stove", "oven", "barbeque", "bath mat", "toilet"})
 
 _FULL = re.compile(r"Your inventory currently has \d+ items, and is full\.")
-_FILLER = re.compile(
-    r"(?:In one part of the room|In another part of the room|There is|You) (?:also )?(?:you )?(?:see )?"
+_DEED = re.compile(
+    r"You (?:take|put|open|close|eat|cook|fry|roast|grill|chop|slice|dice) the "
+    r"|Adding the meal to your inventory\."
 )
-_START = re.compile(
-    r"\. (?:In one part of the room you see|In another part of the room you see|There is also"
-    r"|You also see) "
-)
-_ARTICLE = re.compile(r"(?:an?|some|the) ", re.IGNORECASE)
-_SURFACE = re.compile(r"(?P<name>.+?) that has (?P<contents>.+) on it")
-_CONTAINER = re.compile(r"(?P<name>.+?), that contains (?P<contents>.+)")
-_OPEN = re.compile(r"(?:an )?open ", re.IGNORECASE)
-_COMMA = re.compile(r", (?:and )?")
-_EXIT = re.compile(
-    r"To the (?P<way>North|South|East|West) you see (?:the (?P<room>[^.]+)|a closed (?P<shut>[^.]+))\. "
-    r"|Through an open (?P<door>[^.]+?), to the (?P<through>North|South|East|West) you see the "
-    r"(?P<beyond>[^.]+)\. "
-)
-_CAPACITY = re.compile(r"Inventory \(maximum capacity is (\d+) items\): ")
-_GOAL_MAP = re.compile(
+_COIN_GOAL = re.compile(
     r"Your task is to take the coin that is located in the (.+), and put it into the box found in "
     r"the (.+)\. A map is provided, that you may find helpful\."
 )
-_MATH = re.compile(r"Your task is to solve the following math problem: (.+?) ?\. \n", re.DOTALL)
-_ORDERED = re.compile(r"Simon says, take these actions in order: (.+)\.")
-_ROAD = re.compile(r"  The (.+) connects to the (.+)\.")
+_MATH = re.compile(r"Your task is to solve the following math problem: (.+?) ?\. ?\n.*", re.DOTALL)
+_SIMON = re.compile(r"Simon says, (?:'(.+)'|take these actions in order: (.+))\.")
+_INSTRUCTION = re.compile(r"The current task is to (.+)\.")
+_QUANTITY = re.compile(r"\d+(?: |[a-z]+ of )")
+_COOKED = re.compile(r"(?:(?:raw|fried|roasted|grilled|chopped|sliced|diced) )+")
 
 _GOALS = {
-    "You are hungry! Let's cook a delicious meal. Check the cookbook in the kitchen for the recipe. "
-    "Once done, enjoy your meal!": "read the cookbook in the kitchen, cook the meal and eat it",
-    "Your task is to pick up objects, then place them in their usual locations in the environment.": (
-        "put the objects in their usual places"
+    "You are hungry! Let's cook a delicious meal. Check the cookbook in the kitchen for the "
+    "recipe. Once done, enjoy your meal!": (
+        "read the cookbook in the kitchen, cook the meal and eat it"
     ),
+    "Your task is to pick up objects, then place them in their usual locations in the "
+    "environment.": "put the objects in their usual places",
     "Your task is to search the environment and find the coin.  Once you find the coin, take it.": (
         "find the coin and take it"
     ),
-    "Your first task is to solve the math problem. Then, pick up the item with the same quantity as "
-    "the math problem answer, and place it in the box.": (
+    "Your first task is to solve the math problem. Then, pick up the item with the same quantity "
+    "as the math problem answer, and place it in the box.": (
         "read the math problem, then put the item with that quantity in the box"
     ),
     "Your task is to sort objects by quantity.  First, place the object with the smallest quantity "
@@ -97,55 +94,50 @@ _GOALS = {
     "Your task is to read and follow the instructions book found in the environment. Repeat this "
     "until the game is completed.": "read the instructions book and do as it says until done",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Thing:
-    """Something in a room: its name, whether it is open or closed, and what it holds."""
-
-    name: str
-    state: str = ""
-    """"" for plain things, "surface", "open" or "closed"."""
-    contents: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """Return the thing as states show it."""
-        if not self.state:
-            return self.name
-        if self.state == "closed":
-            return f"{self.name}: closed"
-        name = f"{self.name} open" if self.state == "open" else self.name
-        return f"{name}: {', '.join(self.contents) or 'empty'}"
+_SAYINGS = {
+    "Simon says, you have completed the game.  You win!": "Simon says: completed",
+    "The task is completed.": "instructions: completed",
+    "Correct!": "correct",
+    "Incorrect!": "incorrect",
+}
 
 
 def map_goal(description: str) -> str:
     """Return a task description in few words."""
-    if found := _GOAL_MAP.fullmatch(description):
+    if found := _COIN_GOAL.fullmatch(description):
         return f"take the coin in the {found[1]} and put it in the box in the {found[2]}"
     return _GOALS.get(description, " ".join(description.split()))
 
 
-def map_place(game: str, look: str, inventory: str) -> str:
-    """Return the lines that say where the agent is, what is there and what it carries."""
-    carried = _carried(inventory)
-    page = _page(game, look)
-    return f"{page}\n{carried}" if page and carried else page or carried
-
-
-def map_feedback(game: str, observation: str, look: str, inventory: str) -> str:
-    """Return what an answer says beyond the place itself; nothing if the place says it all."""
-    if observation in (look, inventory):
-        return ""
-    return _feedback(game, observation)
-
-
+@lru_cache(maxsize=8192)
 def map_state(game: str, observation: str, look: str, inventory: str) -> str:
     """Return the abstract state of an answer of the engine."""
     place = map_place(game, look, inventory)
-    told = map_feedback(game, observation, look, inventory)
+    told = map_feedback(observation, look, inventory)
     if not told:
         return place
     return f"{place}\n> {told}" if place else told
+
+
+def map_place(game: str, look: str, inventory: str) -> str:
+    """Return the lines that say where the agent is, what is there and what it carries."""
+    lines = (_room(game, look), _carried(inventory))
+    return "\n".join(line for line in lines if line)
+
+
+@lru_cache(maxsize=8192)
+def map_feedback(observation: str, look: str, inventory: str) -> str:
+    """Return what an answer tells beyond the place itself; nothing if the place says it all."""
+    if observation in (look, inventory):
+        return ""
+    text = observation.strip()
+    if text in REFUSALS:
+        return REFUSALS[text]
+    if _FULL.match(text):
+        return "the inventory is full"
+    if _DEED.match(text) or _describes_what_is_seen(text, look, inventory):
+        return ""
+    return _told(text)
 
 
 def is_refusal(observation: str) -> bool:
@@ -153,161 +145,107 @@ def is_refusal(observation: str) -> bool:
     return observation.strip() in REFUSALS or _FULL.match(observation) is not None
 
 
-def entities(state: str) -> frozenset[str]:
-    """Name the room and the things that a state shows, fillings of containers included."""
-    room, *lines = state.split("\n")
-    if not lines and (": " in room or room.startswith("Simon")):
-        return frozenset()
-    found = {room}
-    for line in lines:
+def entities(goal: str, state: str) -> frozenset[str]:
+    """Name the rooms and things that a goal and a state mention, without numbers and cooking."""
+    found = set(re.findall(r" in the (?!box)([a-z ]+?)(?= and |$)", goal))
+    for line in state.split("\n"):
         if line.startswith("> "):
             continue
+        if line.startswith("Simon says: "):
+            deeds = line.removeprefix("Simon says: ").split(", ")
+            found.update(deed.partition(" ")[2] for deed in deeds)
+            continue
         for part in line.split("; "):
-            name, colon, rest = part.partition(": ")
-            if name in DIRECTIONS:
-                found.update(word for word in rest.split(", ") if not word.endswith(" door"))
-                continue
-            if not name.startswith("carrying"):
-                found.add(name.removesuffix(" open"))
-            if colon and rest not in ("closed", "empty"):
-                found.update(rest.split(", "))
-    return frozenset(found)
+            found.update(_named(part))
+    return frozenset(_COOKED.sub("", _QUANTITY.sub("", name)) for name in found)
+
+
+def _named(part: str) -> list[str]:
+    """Return the names in one part of a line, such as `fridge open: egg, milk`."""
+    name, colon, rest = part.partition(": ")
+    if not colon:
+        return [name]
+    values = [] if rest in ("closed", "empty") else rest.split(", ")
+    if name in DIRECTIONS:
+        return [value for value in values if not value.endswith("door")]
+    return values if name.startswith("carrying") else [name.removesuffix(" open"), *values]
 
 
 @lru_cache(maxsize=8192)
-def _page(game: str, look: str) -> str:
+def _room(game: str, look: str) -> str:
     if not look:
         return ""
-    body, _, ways = look.partition("\n")
-    room, *sentences = _START.split(body.removesuffix(". "))
-    if not room.startswith("You are in the "):
+    page = parse_page(look)
+    if page is None:
         return " ".join(look.split())
-    things = sorted(filter(None, (_shown(game, _thing(sentence)) for sentence in sentences)))
-    lines = [room.removeprefix("You are in the ").removesuffix(".").strip()]
-    if things:
-        lines.append("; ".join(things))
-    if exits := _exits(ways):
-        lines.append(exits)
-    return "\n".join(lines)
+    things = sorted(text for thing in page.things for text in _shown(game, thing))
+    lines = (page.room, "; ".join(things), "; ".join(map(_exit, page.exits)))
+    return "\n".join(line for line in lines if line)
 
 
-def _shown(game: str, thing: Thing) -> str:
-    """Return a thing as the states of a game show it; nothing if no action can name it."""
+def _shown(game: str, thing: Thing) -> tuple[str, ...]:
+    """Return a thing as the states of a game show it: nothing, if no action can name it."""
     if game in BARE and thing.name != "box":
-        plain = thing.name if not thing.state and thing.name not in _FIXTURES else ""
-        return "; ".join(thing.contents) or plain
-    if game in FIXED and (thing.state == "closed" or thing.name in _FIXTURES):
+        return thing.contents if thing.kind or thing.name in _FIXTURES else (thing.name,)
+    if game in FIXED and (thing.kind == "closed" or thing.name in _FIXTURES):
+        return ()
+    if not thing.kind:
+        return (thing.name,)
+    if thing.kind == "closed":
+        return (f"{thing.name}: closed",)
+    name = f"{thing.name} open" if thing.kind == "open" else thing.name
+    return (f"{name}: {', '.join(thing.contents) or 'empty'}",)
+
+
+def _exit(way: Exit) -> str:
+    if not way.door:
+        return f"{way.way}: {way.room}"
+    if not way.room:
+        return f"{way.way}: closed {way.door}"
+    return f"{way.way}: {way.room}, open {way.door}"
+
+
+@lru_cache(maxsize=8192)
+def _carried(text: str) -> str:
+    inventory = parse_inventory(text)
+    if not inventory.items:
         return ""
-    return str(thing)
+    of = "" if inventory.limit is None else f" {len(inventory.items)}/{inventory.limit}"
+    return f"carrying{of}: {', '.join(inventory.items)}"
 
 
-@lru_cache(maxsize=4096)
-def _thing(sentence: str) -> Thing:
-    """Read one description, such as `an open fridge, that contains an egg, and some milk`."""
-    text = sentence.removesuffix(".")
-    if text.endswith(" that is closed"):
-        return Thing(_bare(text.removesuffix(" that is closed")), "closed")
-    opened = _OPEN.match(text)
-    state = "open" if opened else "surface"
-    if opened:
-        text = text[opened.end() :]
-    for nothing in (", that is empty", ", that has nothing on it"):
-        if text.endswith(nothing):
-            return Thing(_bare(text.removesuffix(nothing)), state)
-    for pattern in (_SURFACE, _CONTAINER):
-        if found := pattern.fullmatch(text):
-            contents = sorted(_bare(part) for part in _COMMA.split(found["contents"]))
-            return Thing(_bare(found["name"]), state, tuple(contents))
-    return Thing(_bare(sentence.removesuffix(".")))
+def _describes_what_is_seen(text: str, look: str, inventory: str) -> bool:
+    """Whether a text describes one thing, as `examine` does, that the state shows anyway."""
+    page = parse_page(look) if look else None
+    if page is None or "\n" in text:
+        return False
+    thing = parse_thing(text)
+    held = {name for other in page.things for name in other.contents}
+    return thing in page.things or thing.name in held | set(parse_inventory(inventory).items)
 
 
-@lru_cache(maxsize=4096)
-def _exits(ways: str) -> str:
-    exits = []
-    for found in _EXIT.finditer(ways):
-        if found["through"]:
-            exits.append(f"{found['through'].lower()}: {found['beyond']}, open {found['door']}")
-        else:
-            what = found["room"] or f"closed {found['shut']}"
-            exits.append(f"{found['way'].lower()}: {what}")
-    if _EXIT.sub("", ways).strip():
-        return " ".join(ways.split())
-    return "; ".join(exits)
-
-
-@lru_cache(maxsize=4096)
-def _carried(inventory: str) -> str:
-    head, _, body = inventory.partition("\n")
-    items = sorted(_bare(line.strip()) for line in body.split("\n") if line.strip())
-    if not items or items == ["Your inventory is currently empty."]:
-        return ""
-    limit = _CAPACITY.fullmatch(head)
-    most = f" (at most {limit[1]})" if limit else ""
-    return f"carrying{most}: {', '.join(items)}"
-
-
-@lru_cache(maxsize=4096)
-def _feedback(game: str, observation: str) -> str:
-    text = observation.strip()
-    if text in REFUSALS:
-        return REFUSALS[text]
-    if _FULL.match(text):
-        return "the inventory is full"
-    if text.startswith(("You ", "Adding the meal")):
-        return ""
-    for read in (_simon, _recipe, _map):
-        if told := read(text):
-            return told
-    if found := _MATH.match(text):
+def _told(text: str) -> str:
+    """Return what a text tells, in few words; the text itself where no shorter form is known."""
+    if text in _SAYINGS:
+        return _SAYINGS[text]
+    if found := _SIMON.fullmatch(text):
+        return f"Simon says: {found[1] or found[2]}"
+    if found := _MATH.fullmatch(text):
         return f"math problem: {found[1]}"
-    if text.startswith("The current task is to "):
-        return f"instructions: {text.removeprefix('The current task is to ').removesuffix('.')}"
+    if found := _INSTRUCTION.fullmatch(text):
+        return f"instructions: {found[1]}"
     if text.startswith(("Your task", "Your first task")):
         return f"task: {map_goal(text)}"
-    if game in ("cookingworld", "twc") and "\n" not in text:
-        return ""
-    return " ".join(text.split())
-
-
-def _simon(text: str) -> str:
-    if text.startswith("Simon says, '"):
-        return f"Simon says: {text.removeprefix('Simon says, ').strip(chr(39) + '.')}"
-    if found := _ORDERED.fullmatch(text):
-        return f"Simon says: {found[1]}"
-    return ""
+    return _recipe(text) or _map(text) or " ".join(text.split())
 
 
 def _recipe(text: str) -> str:
-    head, mark, rest = text.partition("Ingredients:")
-    if not mark or not head.startswith("Gather all"):
+    steps = parse_recipe(text)
+    if steps is None:
         return ""
-    ingredients, _, directions = rest.partition("Directions:")
-    steps: dict[str, list[str]] = {
-        line.strip(): [] for line in ingredients.split("\n") if line.strip()
-    }
-    for line in filter(None, (line.strip() for line in directions.split("\n"))):
-        verb, _, name = line.partition(" the ")
-        if name in steps:
-            steps[name].append(verb)
-        elif line != "prepare meal":
-            return " ".join(text.split())
     return "recipe: " + "; ".join(", ".join((name, *steps[name])) for name in sorted(steps))
 
 
 def _map(text: str) -> str:
-    head, _, body = text.partition("\n")
-    if head != "The map reads:":
-        return ""
-    roads = set()
-    for line in filter(str.strip, body.split("\n")):
-        found = _ROAD.fullmatch(line)
-        if found is None:
-            return " ".join(text.split())
-        for other in re.split(r", | and ", found[2]):
-            roads.add(" - ".join(sorted((found[1], other))))
-    return "map: " + "; ".join(sorted(roads))
-
-
-def _bare(text: str) -> str:
-    found = _ARTICLE.match(text)
-    return text[found.end() :] if found else text
+    roads = parse_map(text)
+    return "" if roads is None else "map: " + "; ".join(f"{a} - {b}" for a, b in sorted(roads))
