@@ -1,0 +1,74 @@
+"""The composition root: settings in, live objects out. Only the command line and examples see it.
+
+Here, and nowhere else, concrete classes are chosen by name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from dreamgym.agents import Behaviour, make_behaviour
+from dreamgym.config import EnvConfig, ReplayConfig
+from dreamgym.envs.world import RealWorld, open_world
+from dreamgym.errors import ConfigError, did_you_mean
+from dreamgym.protocols import Embedder
+from dreamgym.replay import Capacity, ExperienceStore, open_store
+from dreamgym.replay.embed import HashingEmbedder
+from dreamgym.rollout.collect import Answerer, Slot, plan_slots
+from dreamgym.types import Source, Split, Task
+
+
+def make_world(config: EnvConfig) -> RealWorld:
+    """Open the real world that the settings name."""
+    workers = config.workers or os.cpu_count() or 1
+    return open_world(config.spec, workers=workers, time_limit=config.time_limit)
+
+
+def make_embedder(name: str) -> Embedder:
+    """Make the embedder of that name. Heavy ones are imported only here."""
+    if name.startswith(("http://", "https://")):
+        from dreamgym.replay.embed_http import HttpEmbedder
+
+        return HttpEmbedder(name)
+    if name == "static":
+        from dreamgym.replay.embed_static import StaticEmbedder
+
+        return StaticEmbedder()
+    if name == "minilm":
+        from dreamgym.replay.embed_minilm import MiniLMEmbedder
+
+        return MiniLMEmbedder()
+    if name == "hashing":
+        return HashingEmbedder()
+    known = ("hashing", "static", "minilm", "https://...")
+    raise ConfigError(f"unknown embedder '{name}'.{did_you_mean(name, known)}")
+
+
+def make_store(path: Path, config: ReplayConfig) -> ExperienceStore:
+    """Open the experience store at a path."""
+    return open_store(
+        path,
+        embedder=make_embedder(config.embedder),
+        allow_test=config.held_out,
+        capacity=Capacity(real=config.real_capacity or None, dream=config.dream_capacity),
+    )
+
+
+async def make_slots(
+    world: RealWorld,
+    *,
+    split: str,
+    episodes: int,
+    policy: Callable[[int], Behaviour],
+    seed: int,
+) -> tuple[Slot, ...]:
+    """Lay out the episodes of a split, under the name of the engine that will answer them."""
+    tasks: tuple[Task, ...] = await world.tasks(Split(split))
+    info = await world.info()
+    answerer = Answerer(Source.REAL, info.version, info.mapper)
+    return plan_slots(tasks, episodes=episodes, behaviour=policy, answerer=answerer, seed=seed)
+
+
+__all__ = ["make_behaviour", "make_embedder", "make_slots", "make_store", "make_world"]

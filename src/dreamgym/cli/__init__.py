@@ -1,0 +1,1 @@
+"""The command line. The only place that prints, and the only one that knows rich and typer."""

@@ -1,0 +1,63 @@
+"""`dreamgym envs`, `tasks` and `check-env`: what there is to play in, and whether it holds up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dreamgym import build
+from dreamgym.cli.display import table
+from dreamgym.config import EnvConfig
+from dreamgym.envs.catalogue import catalogue
+from dreamgym.envs.check import Finding, check_env as run_checks
+from dreamgym.envs.overlap import measure_overlap
+from dreamgym.types import Split, Task
+
+Spec = Annotated[str, typer.Argument(help="The environment, family/name?param=value.")]
+
+
+def envs() -> None:
+    """List the environments, and how to install those that are missing."""
+    rows = [(item.spec, item.about, item.status) for item in catalogue()]
+    table(Console(), "Environments", ("spec", "what it is", "here"), rows)
+
+
+def tasks(
+    env: Spec,
+    split: Annotated[Split, typer.Option("--split", help="train, dev or test.")] = Split.TEST,
+    show: Annotated[int, typer.Option("--show", help="How many ids to print.")] = 5,
+) -> None:
+    """List a split's tasks and say what it shares with the training split."""
+    console = Console()
+
+    async def look() -> tuple[tuple[Task, ...], str]:
+        world = build.make_world(EnvConfig(spec=env))
+        try:
+            found = await world.tasks(split)
+            return found, (await measure_overlap(world, split)).describe()
+        finally:
+            await world.close()
+
+    found, overlap = asyncio.run(look())
+    console.print(f"{len(found)} tasks in {split}", highlight=False)
+    for task in found[:show]:
+        console.print(f"  {task.id}", markup=False, highlight=False)
+    console.print(overlap, highlight=False)
+
+
+def check_env(env: Spec) -> None:
+    """Run the contract tests on an environment: yours or one that ships."""
+    findings = asyncio.run(run_checks(env))
+    rows = [(item.name, _verdict(item), item.details) for item in findings]
+    table(Console(), f"Contract of {env}", ("check", "verdict", "details"), rows)
+    if any(item.passed is False for item in findings):
+        raise typer.Exit(1)
+
+
+def _verdict(item: Finding) -> str:
+    if item.passed is None:
+        return "not applicable"
+    return "[green]ok[/green]" if item.passed else "[red]FAILED[/red]"

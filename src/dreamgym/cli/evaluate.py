@@ -1,0 +1,66 @@
+"""`dreamgym eval`: success of a policy in the real environment."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dreamgym.cli import options
+from dreamgym.cli.display import facts, progress
+from dreamgym.config import dump_toml
+from dreamgym.jobs.evaluate import run_evaluate
+
+Split = Annotated[str | None, typer.Option("--split", help="train, dev or test.")]
+Episodes = Annotated[int | None, typer.Option("--episodes", help="How many tasks.")]
+Policy = Annotated[
+    str | None, typer.Option("--policy", help="expert, random, noisy, probe, wander, or module:function.")
+]
+
+
+def evaluate(
+    env: options.Env = None,
+    split: Split = None,
+    episodes: Episodes = None,
+    policy: Policy = None,
+    seed: options.Seed = None,
+    out: options.Out = None,
+    preset: options.Preset = None,
+    config: options.Files = None,
+    settings: options.Settings = None,
+    dry_run: options.DryRun = False,
+) -> None:
+    """Play held-out tasks in the real environment and report success with its interval."""
+    flags = {
+        "env.spec": env,
+        "eval.split": split,
+        "eval.episodes": episodes,
+        "eval.policy": policy,
+        "seed": seed,
+    }
+    resolved = options.resolve_config(preset, config, settings, flags)
+    console = Console()
+    if dry_run:
+        console.print(dump_toml(resolved), markup=False, highlight=False)
+        return
+    run = options.open_run_for("eval", resolved, out=out, resume=False)
+    try:
+        with progress(console, "Evaluating", total=resolved.eval.episodes) as bar:
+            report, overlap = asyncio.run(run_evaluate(resolved, run, on_progress=bar))
+    finally:
+        run.close()
+    facts(
+        console,
+        f"{resolved.eval.policy} on {resolved.env.spec}, {resolved.eval.split} split",
+        [
+            ("success", report.success),
+            ("failed episodes", ", ".join(f"{k} {n}" for k, n in report.failures) or 0),
+            ("real transitions", report.transitions),
+            ("mean length", f"{report.mean_length:.1f}"),
+            ("refused actions", f"{report.refused_share:.0%}"),
+            ("held out", overlap or "not measured"),
+            ("result", run.result_path),
+        ],
+    )

@@ -1,0 +1,157 @@
+"""The collect job: lay out the episodes, play the missing ones, store them, sum up."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dreamgym import __version__, build
+from dreamgym.config import RunConfig
+from dreamgym.envs.workers import PoolStats
+from dreamgym.errors import ConfigError, ReplayError
+from dreamgym.replay import ExperienceStore
+from dreamgym.rollout.record import Recorded, record, recorded_of
+from dreamgym.rollout.summary import Summary, summarise
+from dreamgym.runs import RunDir, read_json_lines
+from dreamgym.types import Split, Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a collection left behind."""
+
+    store: Path
+    summary: Summary
+    failures: tuple[tuple[str, int], ...]
+    """Episodes that broke, by kind of failure; they are in no other figure."""
+    seconds: float
+    steps_per_second: float
+    """Real steps of this call; steps of an interrupted call before it do not count."""
+    outside_engine: float
+    """The share of the workers' time that was not spent inside the engine."""
+    restarts: int
+    """Workers that had to be replaced."""
+
+
+async def run_collect(
+    config: RunConfig,
+    run: RunDir,
+    *,
+    on_progress: Callable[[Recorded], None] = lambda state: None,
+) -> Collected:
+    """Collect what the settings ask for and is not there yet."""
+    wanted = config.collect
+    if wanted.split == Split.TEST and not config.replay.held_out:
+        raise ConfigError(
+            "test tasks are held out: an experience store must not learn them. Use `dreamgym eval`,"
+            " or a store of their own with --set replay.held_out=true"
+        )
+    path = Path(config.replay.store) if config.replay.store else run.store_path
+    policy = build.make_behaviour(wanted.policy, noise=wanted.noise, probe_share=wanted.probe_share)
+    store = build.make_store(path, config.replay)
+    world = build.make_world(config.env)
+    started = time.monotonic()
+    try:
+        slots = await build.make_slots(
+            world, split=wanted.split, episodes=wanted.episodes, policy=policy, seed=config.seed
+        )
+        playing = time.monotonic()
+        await record(
+            slots,
+            world,
+            _Strict(store),
+            finished=store.trajectory_ids() | failed_episodes(run.path).keys(),
+            max_steps=wanted.max_steps,
+            concurrency=wanted.concurrency,
+            on_failure=lambda failed: _note_failure(run, failed),
+            on_progress=on_progress,
+        )
+        played = time.monotonic() - playing
+        summary = summarise(recorded_of(slots, store.trajectories(env=world.spec)))
+        collected = Collected(
+            store=path,
+            summary=summary,
+            failures=tuple(Counter(failed_episodes(run.path).values()).most_common()),
+            seconds=time.monotonic() - started,
+            steps_per_second=world.stats().steps / played if played else 0.0,
+            outside_engine=_outside_engine(world.stats(), played),
+            restarts=world.stats().restarts,
+        )
+    finally:
+        await world.close()
+        store.close()
+    run.result(result_of(config, collected))
+    run.event("finished", episodes=summary.episodes)
+    return collected
+
+
+def failed_episodes(run: Path) -> dict[str, str]:
+    """Return the episodes of a run that broke, with the kind of failure."""
+    events = read_json_lines(run / "events.jsonl")
+    return {event["id"]: event["kind"] for event in events if event["event"] == "episode_failed"}
+
+
+def result_of(config: RunConfig, collected: Collected) -> dict[str, Any]:
+    """Return what goes into `result.json`."""
+    summary = collected.summary
+    return {
+        "command": "collect",
+        "env": config.env.spec,
+        "split": config.collect.split,
+        "policy": config.collect.policy,
+        "seed": config.seed,
+        "version": __version__,
+        "store": str(collected.store),
+        "real_transitions": {"offline": summary.transitions, "online": 0},
+        "episodes": summary.episodes,
+        "failed": dict(collected.failures),
+        "success": {name: asdict(rate) for name, rate in summary.success},
+        "refused_share": round(summary.refused_share, 4),
+        "no_effect": summary.no_effect,
+        "distinct_states": summary.distinct_states,
+        "distinct_pairs": summary.distinct_pairs,
+        "verbs": dict(summary.verbs),
+        "tasks": summary.tasks,
+        "lengths": [summary.shortest, summary.median_length, summary.longest],
+        "seconds": round(collected.seconds, 2),
+        "steps_per_second": round(collected.steps_per_second, 1),
+        "outside_engine": round(collected.outside_engine, 4),
+        "worker_restarts": collected.restarts,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Strict:
+    """A store whose refusal of a whole trajectory stops the run: real experience is never lost."""
+
+    store: ExperienceStore
+
+    def add(self, trajectories: Sequence[Trajectory]) -> object:
+        report = self.store.add(trajectories)
+        for refusal in report.refused:
+            if refusal.index is None:
+                raise ReplayError(f"the store refuses {refusal.trajectory_id}: {refusal.reason}")
+        return report
+
+
+def _note_failure(run: RunDir, failed: Trajectory) -> None:
+    error = failed.error
+    if error is not None:
+        run.event(
+            "episode_failed",
+            id=failed.id,
+            task=failed.task.id,
+            kind=error.kind,
+            where=error.where,
+            message=error.message,
+        )
+
+
+def _outside_engine(stats: PoolStats, seconds: float) -> float:
+    if not stats.workers or not seconds:
+        return 0.0
+    return max(0.0, 1.0 - stats.engine_seconds / (seconds * stats.workers))
