@@ -9,7 +9,44 @@ import pytest
 import dreamgym
 
 EXPECTED = sorted(
-    ["Action", "Agent", "ConfigError", "DreamGymError", "Embedder", "Engine", "Env", "EnvError", "EnvSpec", "ExperienceStore", "Game", "LLM", "Observation", "Opening", "Provenance", "RealWorld", "Source", "Split", "Step", "StepResult", "StopReason", "Task", "Trajectory", "Transition", "World", "__version__", "check_env", "collect", "load_config", "make_behaviour", "make_engine", "measure_overlap", "open_store", "open_world", "plan_slots", "run_episode"]
+    [
+        "Action",
+        "Agent",
+        "ConfigError",
+        "DreamGymError",
+        "Embedder",
+        "Engine",
+        "Env",
+        "EnvError",
+        "EnvSpec",
+        "ExperienceStore",
+        "Game",
+        "LLM",
+        "Observation",
+        "Opening",
+        "Provenance",
+        "RealWorld",
+        "Source",
+        "Split",
+        "Step",
+        "StepResult",
+        "StopReason",
+        "Task",
+        "Trajectory",
+        "Transition",
+        "World",
+        "__version__",
+        "check_env",
+        "collect",
+        "load_config",
+        "make_behaviour",
+        "make_engine",
+        "measure_overlap",
+        "open_store",
+        "open_world",
+        "plan_slots",
+        "run_episode",
+    ]
 )
 
 
