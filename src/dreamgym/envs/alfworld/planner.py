@@ -1,0 +1,130 @@
+"""Plans from where the game stands, by Fast Downward on a problem cut down to what matters.
+
+Upstream hands Fast Downward the whole house, and its blind search then takes from milliseconds to
+many seconds, growing with every drawer that could be opened. A plan only needs the objects that the
+goal speaks of, the receptacles they are in or go to, and somewhere to put what is in the hand.
+The domain stays upstream's, and the start is the present state, so a plan also exists off the path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from dreamgym.envs.alfworld.game_text import goal_of
+from dreamgym.envs.alfworld.libraries import borrow_library, return_library
+from dreamgym.envs.alfworld.mapper import by_number
+from dreamgym.envs.alfworld.simulation import Simulation
+from dreamgym.envs.alfworld.translate import ground
+from dreamgym.envs.alfworld.upstream import Upstream
+
+_PREDICATES = frozenset({
+    "atlocation", "receptacleatlocation", "objectatlocation", "openable", "opened", "inreceptacle",
+    "objecttype", "receptacletype", "cancontain", "holds", "holdsany", "isclean", "cleanable",
+    "ishot", "heatable", "iscool", "coolable", "pickupable", "toggleable", "ison", "istoggled",
+    "sliceable", "issliced",
+})  # fmt: skip
+"""Facts that an action or a goal may ask for."""
+
+_STATIONS = {"(isclean ": "sinkbasintype", "(ishot ": "microwavetype", "(iscool ": "fridgetype"}
+_TYPES = re.compile(r"\((object|receptacle)type \?\w+ (\w+)\)")
+
+
+class Planner:
+    """Finds winning commands. Holds a search library of its own from the first plan on."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._library: Any = None
+
+    def plan(self, simulation: Simulation) -> tuple[str, ...]:
+        """Return commands that win from here, or nothing if there are none."""
+        if simulation.won:
+            return ()
+        kept = _relevant(simulation)
+        return self._solve(simulation, kept) or self._solve(simulation, None)
+
+    def close(self) -> None:
+        """Let go of the library."""
+        if self._library is not None:
+            return_library(self._upstream, self._library)
+            self._library = None
+
+    def _solve(self, simulation: Simulation, kept: set[str] | None) -> tuple[str, ...]:
+        if self._library is None:
+            self._library = borrow_library(self._upstream)
+        problem = _present_problem(simulation, kept)
+        domain = simulation.house.text.domain
+        _, sas = ground(self._upstream, domain, problem, prune=True)
+        if not self._library.solve_sas(sas.encode(), False):
+            return ()
+        steps = (self._upstream.downward.Operator * self._library.get_last_plan_length())()
+        self._library.get_last_plan(steps)
+        start, infos = simulation.house.start, simulation.house.infos
+        return tuple(start.plan_to_templated_actions([step.name for step in steps], infos))
+
+
+def _relevant(simulation: Simulation) -> set[str]:
+    """Return the ids of objects, receptacles and places that a plan can need."""
+    goal = goal_of(simulation.house.text.problem)
+    wanted = {kind for what, kind in _TYPES.findall(goal) if what == "object"}
+    kinds = simulation.pairs("objecttype", "object", "otype")
+    held = {thing for _, thing in simulation.facts("holds", "agent", "object")}
+    things = {thing for thing, kind in kinds.items() if kind in wanted} | held
+    inside = simulation.facts("inreceptacle", "object", "receptacle")
+    places = {place for thing, place in inside if thing in things}
+    purposes = {kind for what, kind in _TYPES.findall(goal) if what == "receptacle"}
+    purposes |= {station for mark, station in _STATIONS.items() if mark in goal}
+    choice = _Choice(simulation)
+    for purpose in sorted(purposes):
+        places |= choice.best({purpose})
+    fits = simulation.facts("cancontain", "rtype", "otype")
+    for thing in sorted(held):
+        places |= choice.best({place for place, kind in fits if kind == kinds[thing]})
+    stands = simulation.pairs("receptacleatlocation", "receptacle", "location")
+    now = {place for _, place in simulation.facts("atlocation", "agent", "location")}
+    return things | places | now | {stands[place] for place in places}
+
+
+class _Choice:
+    """Picks the receptacle of a kind that costs the fewest actions."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._name = simulation.name
+        self._kinds = simulation.facts("receptacletype", "receptacle", "rtype")
+        self._stands = simulation.pairs("receptacleatlocation", "receptacle", "location")
+        self._now = {place for _, place in simulation.facts("atlocation", "agent", "location")}
+        opened = {key for (key,) in simulation.facts("opened", "receptacle")}
+        openable = {key for (key,) in simulation.facts("openable", "receptacle")}
+        self._closed = openable - opened
+
+    def best(self, kinds: set[str]) -> set[str]:
+        """Return the receptacle that is near and open, as a set of one, or of none."""
+        found = [place for place, kind in self._kinds if kind in kinds and place in self._stands]
+        return set(sorted(found, key=self._cost)[:1])
+
+    def _cost(self, place: str) -> tuple[int, tuple[str, int]]:
+        away = self._stands[place] not in self._now
+        return away + (place in self._closed), by_number(self._name(place))
+
+
+def _present_problem(simulation: Simulation, kept: set[str] | None) -> str:
+    """Write the present state as a PDDL problem, of everything or of what is kept."""
+    kinds: dict[str, str] = simulation.house.start.name2type
+    always = {"agent", "otype", "rtype"}
+    names = [name for name, kind in kinds.items() if kept is None or kind in always or name in kept]
+    known = set(names)
+    facts = sorted(
+        f"({fact.name} {' '.join(fact.names)})"
+        for fact in simulation.all_facts()
+        if fact.name in _PREDICATES and known.issuperset(fact.names)
+    )
+    problem = simulation.house.text.problem
+    return _write(names, kinds, facts, goal=problem[problem.index("(:goal") :])
+
+
+def _write(names: Iterable[str], kinds: dict[str, str], facts: list[str], *, goal: str) -> str:
+    objects = [f"{name} - {kinds[name]}" for name in sorted(names)]
+    head = ["(define (problem present)", "(:domain alfred)", "(:objects", *objects, ")"]
+    return "\n".join([*head, "(:init", *facts, ")", goal])
