@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dreamgym.envs.spec import EnvSpec
-from dreamgym.envs.textworld_express.games import GameSettings, read_settings
-from dreamgym.envs.textworld_express.java import Jvm, Server, engine_version
+from dreamgym.envs.textworld_express.expert import winning_actions
+from dreamgym.envs.textworld_express.games import read_settings
+from dreamgym.envs.textworld_express.java import Answer, Jvm, Server, engine_version
 from dreamgym.envs.textworld_express.mapper import MAPPER, entities, is_refusal, map_goal, map_state
 from dreamgym.envs.textworld_express.sorting import SortingProblems
 from dreamgym.errors import ConfigError, EnvError
@@ -76,12 +77,26 @@ class TwxEngine:
         server.load(self.settings.game, self.settings.engine_params)
         return server
 
-    def generate(self, server: Server, fold: str, seed: int, *, gold: bool = False) -> str:
+    def generate(self, server: Server, fold: str, seed: int, *, gold: bool = False) -> Answer:
         """Make the game of a seed at a place, apart from every other game."""
         answer = server.generate(seed, fold, gold=gold)
         if self._sorting is not None:
             self._sorting.renew(fold, seed)
         return answer
+
+    def plan(self, fold: str, seed: int, past: Sequence[str], budget: int) -> tuple[str, ...]:
+        """Return actions that win the game of a seed after some actions, or nothing."""
+        server = self.borrow()
+        try:
+            return winning_actions(
+                self.settings.game,
+                server,
+                lambda gold: self.generate(server, fold, seed, gold=gold),
+                past=past,
+                budget=budget,
+            )
+        finally:
+            self.give_back(server)
 
     def give_back(self, server: Server) -> None:
         """Take a place back for the next game."""
@@ -93,78 +108,63 @@ class TwxGame:
 
     def __init__(self, engine: TwxEngine, task: Task, *, fold: str, seed: int) -> None:
         self._engine = engine
-        self._settings: GameSettings = engine.settings
         self._task = task
         self._fold = fold
         self._seed = seed
+        self._game = engine.settings.game
+        self._max_steps = engine.settings.max_steps
         self._server: Server | None = None
-        self._valid: tuple[str, ...] = ()
-        self._score = 0.0
+        self._answer: Answer | None = None
         self._steps = 0
         self._over = True
+        self._past: list[str] = []
         self._plan: tuple[str, ...] | None = None
 
     def reset(self, seed: int) -> Opening:
         """Start from the task's first state; the game has no chance in it, so any seed will do."""
-        import orjson
-
         if self._server is None:
             self._server = self._engine.borrow()
-        answer = orjson.loads(self._engine.generate(self._server, self._fold, self._seed))
-        goal = map_goal(self._server.task_description())
-        self._valid = tuple(sorted(answer["validActions"]))
-        self._score = answer["score"]
+        self._answer = self._engine.generate(self._server, self._fold, self._seed)
         self._steps = 0
         self._over = False
+        self._past = []
         self._plan = None
-        text = map_state(
-            self._settings.game, answer["observation"], answer["look"], answer["inventory"]
-        )
-        return Opening(replace(self._task, goal=goal), Observation(text, self._valid))
+        goal = map_goal(self._server.task_description())
+        return Opening(replace(self._task, goal=goal), self._observation(self._answer))
 
     def step(self, action: str) -> StepResult:
         """Carry out one action, or answer as the engine answers what it refuses."""
-        import orjson
-
-        if self._server is None or self._over:
+        before = self._answer
+        if self._server is None or before is None or self._over:
             raise EnvError(f"{self._task.id}: the episode is over; reset it first")
-        if action not in self._valid:
-            folded = " ".join(action.split()).lower()
-            action = next((one for one in self._valid if one.lower() == folded), action)
-        known = action in self._valid
-        answer = orjson.loads(self._server.step(action))
+        if action not in before.valid:
+            action = _spelt(action, before.valid)
+        self._answer = answer = self._server.step(action)
         self._steps += 1
-        self._valid = tuple(sorted(answer["validActions"]))
-        reward = answer["score"] - self._score
-        self._score = answer["score"]
-        success = answer["tasksuccess"]
-        terminated = success or answer["taskfailure"]
-        truncated = not terminated and self._steps >= self._settings.max_steps
+        terminated = answer.success or answer.failure
+        truncated = not terminated and self._steps >= self._max_steps
         self._over = terminated or truncated
-        if self._plan is not None:
-            self._plan = self._plan[1:] if self._plan[:1] == (action,) else ()
-        text = map_state(
-            self._settings.game, answer["observation"], answer["look"], answer["inventory"]
-        )
+        refused = action not in before.valid or is_refusal(answer.observation)
+        if not refused:
+            self._past.append(action)
+            self._plan = self._plan_after(action, before, answer)
         return StepResult(
-            Observation(text, self._valid),
-            reward=reward,
+            self._observation(answer),
+            reward=answer.score - before.score,
             terminated=terminated,
             truncated=truncated,
-            success=success,
-            refused=not known or is_refusal(answer["observation"]),
+            success=answer.success,
+            refused=refused,
         )
 
     def expert(self) -> tuple[str, ...]:
-        """Return actions that win from here, or nothing where no way is known."""
+        """Return actions that win from here in time, or nothing where no way is known."""
         if self._over:
             return ()
-        if self._plan is None and self._steps == 0:
-            server = self._engine.borrow()
-            self._engine.generate(server, self._fold, self._seed, gold=True)
-            self._plan = server.gold()
-            self._engine.give_back(server)
-        return self._plan or ()
+        budget = self._max_steps - self._steps
+        if self._plan is None:
+            self._plan = self._engine.plan(self._fold, self._seed, self._past, budget)
+        return self._plan if len(self._plan) <= budget else ()
 
     def close(self) -> None:
         """Give the game's place back."""
@@ -172,3 +172,21 @@ class TwxGame:
             self._engine.give_back(self._server)
             self._server = None
         self._over = True
+
+    def _plan_after(self, action: str, before: Answer, after: Answer) -> tuple[str, ...] | None:
+        """Return what is left of the plan; None if it has to be made anew."""
+        if self._plan and self._plan[0] == action:
+            return self._plan[1:]
+        # Looking at things changes nothing; where nothing is to be seen, that cannot be told.
+        looked = before.look and (before.look, before.inventory) == (after.look, after.inventory)
+        return self._plan if looked else None
+
+    def _observation(self, answer: Answer) -> Observation:
+        text = map_state(self._game, answer.observation, answer.look, answer.inventory)
+        return Observation(text, answer.valid)
+
+
+def _spelt(action: str, valid: tuple[str, ...]) -> str:
+    """Return the valid action that differs only in case and spaces, else the action itself."""
+    folded = " ".join(action.split()).lower()
+    return next((one for one in valid if one.lower() == folded), action)

@@ -11,15 +11,18 @@ however that ends, `kill -9` included.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from dreamgym.errors import EnvCrash, EnvError, MissingDependency
 
@@ -127,6 +130,20 @@ class Jvm:
         return text
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the engine says after a reset or a step."""
+
+    observation: str
+    look: str
+    inventory: str
+    valid: tuple[str, ...]
+    """The actions it would accept now, sorted."""
+    score: float
+    success: bool
+    failure: bool
+
+
 class Server:
     """One game's place in the Java process: the engine's own `PythonInterface`."""
 
@@ -141,13 +158,14 @@ class Server:
         if complaint:
             raise EnvError(f"TextWorldExpress refuses {game} with {params}: {complaint}")
 
-    def generate(self, seed: int, fold: str, *, gold: bool = False) -> str:
-        """Make the game of a seed and return its first state as JSON."""
-        return self._call("generateNewGameJSON", f"i{seed}\ns{fold}\nb{gold}\n")
+    def generate(self, seed: int, fold: str, *, gold: bool = False) -> Answer:
+        """Make the game of a seed and return its first state."""
+        arguments = f"i{seed}\ns{fold}\nb{gold}\n"
+        return _read(self._jvm.call(self._target, "generateNewGameJSON", arguments))
 
-    def step(self, action: str) -> str:
-        """Carry out an action and return the next state as JSON."""
-        return unescape(self._jvm.ask(f"{self._step}{escape(action)}\ne\n"))
+    def step(self, action: str) -> Answer:
+        """Carry out an action and return the next state."""
+        return _read(self._jvm.ask(f"{self._step}{escape(action)}\ne\n"))
 
     def task_description(self) -> str:
         """Return what is to be done, in the engine's words."""
@@ -162,6 +180,31 @@ class Server:
 
     def _call(self, method: str, arguments: str = "") -> str:
         return unescape(self._jvm.call(self._target, method, arguments))
+
+
+def _json_reader() -> Callable[[str], Any]:
+    """Return the fastest reader at hand; the engine's package brings one."""
+    if importlib.util.find_spec("orjson") is None:
+        return json.loads
+    import orjson
+
+    return orjson.loads
+
+
+_loads = _json_reader()
+
+
+def _read(line: str) -> Answer:
+    fields = _loads(unescape(line))
+    return Answer(
+        fields["observation"],
+        fields["look"],
+        fields["inventory"],
+        tuple(sorted(fields["validActions"])),
+        fields["score"],
+        fields["tasksuccess"],
+        fields["taskfailure"],
+    )
 
 
 def escape(text: str) -> str:

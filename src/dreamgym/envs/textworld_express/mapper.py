@@ -69,7 +69,7 @@ _MATH = re.compile(r"Your task is to solve the following math problem: (.+?) ?\.
 _SIMON = re.compile(r"Simon says, (?:'(.+)'|take these actions in order: (.+))\.")
 _INSTRUCTION = re.compile(r"The current task is to (.+)\.")
 _QUANTITY = re.compile(r"\d+(?: |[a-z]+ of )")
-_COOKED = re.compile(r"(?:(?:raw|fried|roasted|grilled|chopped|sliced|diced) )+")
+COOKED = re.compile(r"(?:(?:raw|fried|roasted|grilled|chopped|sliced|diced) )+")
 
 _GOALS = {
     "You are hungry! Let's cook a delicious meal. Check the cookbook in the kitchen for the "
@@ -157,7 +157,7 @@ def entities(goal: str, state: str) -> frozenset[str]:
             continue
         for part in line.split("; "):
             found.update(_named(part))
-    return frozenset(_COOKED.sub("", _QUANTITY.sub("", name)) for name in found)
+    return frozenset(COOKED.sub("", _QUANTITY.sub("", name)) for name in found)
 
 
 def _named(part: str) -> list[str]:
