@@ -94,7 +94,7 @@ def _make_agent(aim: Aim, max_steps: int) -> Any:
 
 def _game_state(simulation: Simulation) -> dict[str, Any]:
     facts = [
-        _Fact(predicate, tuple(map(simulation.name, arguments)))
+        _Fact(predicate, tuple(map(simulation.house.name, arguments)))
         for predicate, *types in _FACTS
         for arguments in simulation.facts(predicate, *types)
     ]

@@ -66,47 +66,35 @@ class Planner:
 
 
 def _relevant(simulation: Simulation) -> set[str]:
-    """Return the ids of objects, receptacles and places that a plan can need."""
+    """Return the ids of objects, receptacles and locations that a plan can need."""
     goal = goal_of(simulation.house.text.problem)
     wanted = {kind for what, kind in _TYPES.findall(goal) if what == "object"}
-    kinds = simulation.pairs("objecttype", "object", "otype")
-    held = {thing for _, thing in simulation.facts("holds", "agent", "object")}
-    things = {thing for thing, kind in kinds.items() if kind in wanted} | held
+    kinds = {fact[0]: fact[1] for fact in simulation.facts("objecttype", "object", "otype")}
+    held = simulation.held()
+    things = {thing for thing, kind in kinds.items() if kind in wanted}.union(held)
     inside = simulation.facts("inreceptacle", "object", "receptacle")
     places = {place for thing, place in inside if thing in things}
     purposes = {kind for what, kind in _TYPES.findall(goal) if what == "receptacle"}
     purposes |= {station for mark, station in _STATIONS.items() if mark in goal}
-    choice = _Choice(simulation)
     for purpose in sorted(purposes):
-        places |= choice.best({purpose})
+        places |= _nearest(simulation, {purpose})
     fits = simulation.facts("cancontain", "rtype", "otype")
-    for thing in sorted(held):
-        places |= choice.best({place for place, kind in fits if kind == kinds[thing]})
-    stands = simulation.pairs("receptacleatlocation", "receptacle", "location")
-    now = {place for _, place in simulation.facts("atlocation", "agent", "location")}
-    return things | places | now | {stands[place] for place in places}
+    for thing in held:
+        places |= _nearest(simulation, {place for place, kind in fits if kind == kinds[thing]})
+    stands = simulation.house.stands
+    return things | places | {simulation.location()} | {stands[place] for place in places}
 
 
-class _Choice:
-    """Picks the receptacle of a kind that costs the fewest actions."""
+def _nearest(simulation: Simulation, kinds: set[str]) -> set[str]:
+    """Return the receptacle of these kinds that costs the fewest actions; a set of one or none."""
+    stands, now, closed = simulation.house.stands, simulation.location(), simulation.closed()
 
-    def __init__(self, simulation: Simulation) -> None:
-        self._name = simulation.name
-        self._kinds = simulation.facts("receptacletype", "receptacle", "rtype")
-        self._stands = simulation.pairs("receptacleatlocation", "receptacle", "location")
-        self._now = {place for _, place in simulation.facts("atlocation", "agent", "location")}
-        opened = {key for (key,) in simulation.facts("opened", "receptacle")}
-        openable = {key for (key,) in simulation.facts("openable", "receptacle")}
-        self._closed = openable - opened
+    def cost(place: str) -> tuple[int, tuple[str, int]]:
+        return (stands[place] != now) + (place in closed), by_number(simulation.house.name(place))
 
-    def best(self, kinds: set[str]) -> set[str]:
-        """Return the receptacle that is near and open, as a set of one, or of none."""
-        found = [place for place, kind in self._kinds if kind in kinds and place in self._stands]
-        return set(sorted(found, key=self._cost)[:1])
-
-    def _cost(self, place: str) -> tuple[int, tuple[str, int]]:
-        away = self._stands[place] not in self._now
-        return away + (place in self._closed), by_number(self._name(place))
+    types = simulation.facts("receptacletype", "receptacle", "rtype")
+    found = [place for place, kind in types if kind in kinds and place in stands]
+    return set(sorted(found, key=cost)[:1])
 
 
 def _present_problem(simulation: Simulation, kept: set[str] | None) -> str:

@@ -35,6 +35,8 @@ class Upstream:
     """The module of `GameLogic` and `PddlState`."""
     rule: Any
     signature: Any
+    placeholder: Any
+    variable: Any
     entity_info: Any
     demangler: Any
     downward: Any
@@ -71,7 +73,7 @@ def _import_all() -> Upstream:
     from alfworld.info import ALFRED_PDDL_PATH, ALFRED_TWL2_PATH
     from textworld.envs.pddl import logic, textgen
     from textworld.generator.game import EntityInfo
-    from textworld.logic import Rule, Signature
+    from textworld.logic import Placeholder, Rule, Signature, Variable
 
     parts = ("alfworld", "textworld", "fast-downward-textworld")
     return Upstream(
@@ -82,6 +84,8 @@ def _import_all() -> Upstream:
         logic=logic,
         rule=Rule,
         signature=Signature,
+        placeholder=Placeholder,
+        variable=Variable,
         entity_info=EntityInfo,
         demangler=Demangler,
         downward=downward,

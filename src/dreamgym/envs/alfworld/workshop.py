@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from dreamgym.envs.alfworld.game_text import GameText
+from dreamgym.envs.alfworld.house import House, build_house
 from dreamgym.envs.alfworld.libraries import borrow_library, return_library
 from dreamgym.envs.alfworld.planner import Planner
-from dreamgym.envs.alfworld.simulation import House, Simulation, build_house
+from dreamgym.envs.alfworld.simulation import Simulation
 from dreamgym.envs.alfworld.translate import Translator
 from dreamgym.envs.alfworld.upstream import Upstream
 from dreamgym.types import digest
