@@ -8,6 +8,7 @@ what must never be learnt from, and every refusal is reported.
 from __future__ import annotations
 
 import sqlite3
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from dreamgym.protocols import Embedder
 from dreamgym.replay import store as sql
 from dreamgym.replay.database import Database, Synchronous
 from dreamgym.replay.embed import HashingEmbedder
-from dreamgym.replay.index import VectorIndex
+from dreamgym.replay.index import EXACT_LIMIT, VectorIndex
 from dreamgym.replay.intake import AddReport, Admission, Capacity, check_embedder, evict, take_in
 from dreamgym.replay.key import ACTION_WEIGHT, KeyEncoder
 from dreamgym.replay.lookup import Hit, Moment, Query, look_up
@@ -100,14 +101,15 @@ class ExperienceStore:
         admission: Admission,
         capacity: Capacity,
         real_slots: int,
+        exact_limit: int,
     ) -> None:
         self._database = database
         self._encoder = encoder
         self._admission = admission
         self._capacity = capacity
         self._real_slots = real_slots
-        self._index = VectorIndex(encoder.dimensions)
-        self._moment = Moment({}, {})
+        self._index = VectorIndex(database.path, encoder.dimensions, exact_limit=exact_limit)
+        self._moment: Moment | None = None
         self._version = -1
 
     @property
@@ -251,7 +253,7 @@ class ExperienceStore:
 
     def _catch_up(self, connection: sqlite3.Connection) -> Moment:
         version = int(connection.execute("PRAGMA data_version").fetchone()[0])
-        if version != self._version:
+        if self._moment is None or version != self._version:
             check_embedder(self.path, sql.read_meta(connection), self._encoder)
             self._index.catch_up(connection)
             self._moment = Moment(sql.read_groups(connection), self._index.view())
@@ -267,6 +269,7 @@ def open_store(
     allow_test: bool = False,
     capacity: Capacity | None = None,
     real_slots: int = 1,
+    exact_limit: int = EXACT_LIMIT,
     synchronous: Synchronous = "normal",
 ) -> ExperienceStore:
     """Open an experience store, making it if the file does not exist.
@@ -280,6 +283,8 @@ def open_store(
             for good, so that they can never be retrieved.
         capacity: How many transitions searches may find, per partition; unlimited if not given.
         real_slots: How many of a search's results are real, at least, however near the dreams are.
+        exact_limit: Transitions up to which a search compares all of them; beyond, it reads the
+            likeliest few thousand, from an index file beside the store.
         synchronous: `full` to survive even a power cut in the middle of a commit.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -296,6 +301,7 @@ def open_store(
         admission=Admission(held),
         capacity=capacity or Capacity(),
         real_slots=real_slots,
+        exact_limit=exact_limit,
     )
 
 
@@ -308,7 +314,11 @@ def _declare(database: Database, encoder: KeyEncoder, *, allow_test: bool) -> fr
         with database.writing() as connection:
             notes = sql.read_meta(connection)
             if "embedder" not in notes:
-                notes = {"embedder": encoder.digest, "splits": ",".join(sorted(asked))}
+                notes = {
+                    "store": uuid.uuid4().hex,
+                    "embedder": encoder.digest,
+                    "splits": ",".join(sorted(asked)),
+                }
                 sql.write_meta(connection, **notes)
     check_embedder(database.path, notes, encoder)
     held = frozenset(Split(name) for name in notes["splits"].split(","))

@@ -55,10 +55,12 @@ CREATE TABLE transitions (
 CREATE INDEX transitions_trajectory ON transitions (trajectory, step);
 CREATE INDEX transitions_stalest ON transitions (dreamed, seen);
 CREATE TABLE vectors (row INTEGER PRIMARY KEY, grp INTEGER NOT NULL, vector BLOB NOT NULL);
+CREATE TABLE removals (seq INTEGER PRIMARY KEY AUTOINCREMENT, row INTEGER NOT NULL);
 """
 # trajectories.body is NULL once a dream was evicted: its id stays known, its content is gone.
 # transitions.trajectory/step is the first sighting, also/also_step the first one in another
 # trajectory, so that leaving one trajectory out never hides what another one saw as well.
+# removals lists evicted rows for a while, so that other processes can drop them from memory.
 # groups.held counts the transitions of a group.
 # transitions.seen is the latest trajectory that showed the step: eviction takes the stalest first.
 

@@ -12,12 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dreamgym.replay.packing import Group, Packed, unpack, unpack_trajectory
 from dreamgym.types import Source, Split, Trajectory, Transition
 
 T = TypeVar("T")
 _AT_ONCE = 500
 """Values per `IN (...)`: well below SQLite's limit on parameters."""
+_REMEMBERED = 1_000_000
+"""Removals listed for other processes; one that was away for longer reads everything again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +199,14 @@ def _as_seen_in(
     )
 
 
+def read_vectors(
+    connection: sqlite3.Connection, rows: Sequence[int]
+) -> dict[int, NDArray[np.float16]]:
+    """Return the vectors of a few rows, exactly as stored."""
+    found = _where_in(connection, "SELECT row, vector FROM vectors WHERE row", rows)
+    return {row: np.frombuffer(vector, dtype=np.float16) for row, vector in found}
+
+
 def read_records(
     connection: sqlite3.Connection, codes: Sequence[int], *, after: int
 ) -> list[tuple[int, bytes]]:
@@ -239,9 +252,9 @@ def evict_stalest(connection: sqlite3.Connection, source: Source, *, keep: int) 
     )
     for table in ("transitions", "vectors"):
         connection.execute(f"DELETE FROM {table} WHERE row IN (SELECT row FROM doomed)")
+    connection.execute("INSERT INTO removals (row) SELECT row FROM doomed")
     connection.execute(
-        "INSERT INTO meta VALUES ('removals', '1')"
-        " ON CONFLICT (name) DO UPDATE SET value = CAST(value AS INTEGER) + 1"
+        "DELETE FROM removals WHERE seq <= (SELECT max(seq) FROM removals) - ?", (_REMEMBERED,)
     )
     return surplus
 
