@@ -110,6 +110,11 @@ class Worker:
         self._lost = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def load(self) -> int:
+        """How many calls are waiting for an answer."""
+        return len(self._queue) + len(self._flying)
+
     def submit(self, call: Call) -> None:
         """Queue a call; all calls of one turn of the event loop are sent together."""
         self._queue.append(call)

@@ -60,7 +60,9 @@ class WorkerPool:
 
     async def ask(self, operation: str, payload: Any) -> Any:
         """Ask the engine something that belongs to no episode: `tasks` or `entities`."""
-        return await self._call(self._workers[0], operation, payload)
+        running = [worker for worker in self._workers if worker.identity is not None]
+        worker = min(running or self._workers[:1], key=lambda one: one.load)
+        return await self._call(worker, operation, payload)
 
     async def open(self, task: Task) -> Session:
         """Open a game on the worker with the fewest sessions, the first of equals."""

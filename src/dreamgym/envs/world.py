@@ -51,7 +51,6 @@ class RealWorld:
     def __init__(self, spec: str, *, workers: int | None, time_limit: float) -> None:
         self._spec = spec
         self._pool = WorkerPool(spec, workers=workers, time_limit=time_limit)
-        self._tasks: dict[Split, tuple[Task, ...]] = {}
 
     @property
     def spec(self) -> str:
@@ -70,9 +69,8 @@ class RealWorld:
 
     async def tasks(self, split: Split) -> tuple[Task, ...]:
         """List the tasks of a split."""
-        if split not in self._tasks:
-            self._tasks[split] = await self._pool.ask("tasks", split)
-        return self._tasks[split]
+        listed: tuple[Task, ...] = await self._pool.ask("tasks", split)
+        return listed
 
     async def entities(self, opening: Opening) -> frozenset[str]:
         """Name the things that an opening mentions."""

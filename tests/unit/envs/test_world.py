@@ -37,7 +37,7 @@ def test_tasks_and_entities_come_from_the_engine() -> None:
     async def play(world: RealWorld) -> None:
         tasks = await world.tasks(Split.DEV)
         assert [task.id for task in tasks[:2]] == ["ledger-dev-0", "ledger-dev-1"]
-        assert await world.tasks(Split.DEV) is tasks
+        assert await world.tasks(Split.DEV) == tasks
         env = await world.open(tasks[3])
         assert await world.entities(await env.reset(5)) == {"3/5:"}
 

@@ -16,6 +16,7 @@ import gymnasium
 from gymnasium.spaces import Text
 
 from dreamgym.envs.own import import_module
+from dreamgym.envs.seeded import COUNTS, FIRST_SEED, read_seed, seeded_tasks
 from dreamgym.envs.spec import EnvSpec, Scalar, read_params
 from dreamgym.errors import ConfigError, EnvError
 from dreamgym.types import Observation, Opening, Split, StepResult, Task, digest
@@ -30,16 +31,11 @@ KEYS: dict[str, tuple[str, ...]] = {
 }
 """Under which names `info` may tell what DreamGym wants to know, first come first served."""
 
-FIRST_SEED = {Split.TRAIN: 0, Split.DEV: 10_000_000, Split.TEST: 20_000_000}
-"""Far apart, so that a split can grow without taking another's seeds."""
-
 DEFAULTS: dict[str, Scalar] = {
     "import": "",
     "max_steps": 0,
     "success": "info",
-    "train": 1000,
-    "dev": 100,
-    "test": 100,
+    **{split.value: count for split, count in COUNTS.items()},
 }
 MAPPER = digest("gym: observations as the environment gives them, 1")
 MAKE = "make."
@@ -79,17 +75,14 @@ def read_settings(spec: EnvSpec) -> GymSettings:
     params = read_params(own, DEFAULTS)
     if params["success"] not in ("info", "reward"):
         raise ConfigError(f"{spec}: success is 'info' or 'reward', not '{params['success']}'")
-    counts = {split: int(params[split.value]) for split in Split}
-    room = FIRST_SEED[Split.DEV]
-    for name in ("max_steps", "train", "dev", "test"):
-        if not 0 <= int(params[name]) < room:
-            raise ConfigError(f"{spec}: {name}={params[name]} is not between 0 and {room}")
+    if int(params["max_steps"]) < 0:
+        raise ConfigError(f"{spec}: max_steps={params['max_steps']} is less than nothing")
     return GymSettings(
         name=spec.name,
         module=str(params["import"]),
         max_steps=int(params["max_steps"]),
         success=str(params["success"]),
-        counts=counts,
+        counts={split: int(params[split.value]) for split in Split},
         arguments={key.removeprefix(MAKE): _literal(text) for key, text in theirs.items()},
     )
 
@@ -155,17 +148,12 @@ class GymEngine:
 
     def tasks(self, split: Split) -> Sequence[Task]:
         """List the tasks of a split: one per seed."""
-        first = FIRST_SEED[split]
-        return tuple(
-            Task(f"{self._spec}#{seed}", self._spec, str(seed), split)
-            for seed in range(first, first + self._settings.counts[split])
-        )
+        return seeded_tasks(self._spec, split, count=self._settings.counts[split])
 
     def open(self, task: Task) -> GymGame:
         """Make a game of the task."""
-        if not task.key.isdigit():
-            raise EnvError(f"task {task.id}: '{task.key}' is no seed of {self._spec}")
-        return GymGame(self.make(), task, success=self._settings.success)
+        seed = read_seed(task)
+        return GymGame(self.make(), task, seed=seed, success=self._settings.success)
 
     def entities(self, opening: Opening) -> frozenset[str]:
         """Ask the environment's own `entities(text)`; none are known where it has none."""
@@ -180,15 +168,16 @@ class GymEngine:
 class GymGame:
     """One episode in an environment of its own."""
 
-    def __init__(self, env: GymEnv, task: Task, *, success: str) -> None:
+    def __init__(self, env: GymEnv, task: Task, *, seed: int, success: str) -> None:
         self._env = env
         self._task = task
+        self._seed = seed
         self._success = success
         self._admissible: tuple[str, ...] | None = None
 
     def reset(self, seed: int) -> Opening:
         """Start from the task's own seed; Gymnasium has no second source of chance."""
-        text, info = self._env.reset(seed=int(self._task.key))
+        text, info = self._env.reset(seed=self._seed)
         task = replace(self._task, goal=str(_read(info, "goal", "")))
         return Opening(task, self._observe(text, info))
 

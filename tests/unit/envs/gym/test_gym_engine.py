@@ -6,7 +6,7 @@ import gymnasium
 import pytest
 
 from dreamgym.envs.registry import make_engine
-from dreamgym.errors import ConfigError, EnvError
+from dreamgym.errors import ConfigError
 from dreamgym.protocols import Engine, Game
 from dreamgym.types import Opening, Split, Task
 
@@ -104,7 +104,7 @@ def test_another_space_of_texts_will_do() -> None:
         ("gym/dreamgym-test/NumberActions-v0?import=text_gyms", "actions are Discrete(3)"),
         (f"{COUNTER}&max_step=3", "unknown parameter 'max_step'. Did you mean 'max_steps'?"),
         (f"{COUNTER}&success=score", "success is 'info' or 'reward', not 'score'"),
-        (f"{COUNTER}&train=-1", "train=-1 is not between 0 and"),
+        (f"{COUNTER}&max_steps=-1", "max_steps=-1 is less than nothing"),
         (f"{COUNTER}&make.sizes=3", "check the make. parameters"),
     ],
 )
@@ -123,7 +123,7 @@ def test_observations_that_are_no_texts_are_refused() -> None:
 
     gymnasium.register("Numbers-v0", lambda: Numbers(text_gyms.Counter()))
     try:
-        with pytest.raises(ConfigError, match=r"(?s)observations are Text\(.*such as \d+, and must"):
+        with pytest.raises(ConfigError, match=r"(?s)are Text\(.*such as \d+, and must be texts"):
             make_engine("gym/Numbers-v0")
     finally:
         del gymnasium.registry["Numbers-v0"]
@@ -131,5 +131,5 @@ def test_observations_that_are_no_texts_are_refused() -> None:
 
 def test_a_key_that_is_no_seed_is_refused() -> None:
     engine = make_engine(COUNTER)
-    with pytest.raises(EnvError, match="'first' is no seed"):
+    with pytest.raises(ConfigError, match="'first' is no seed"):
         engine.open(Task("x", COUNTER, "first", Split.TRAIN))
