@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dreamgym.envs.spec import EnvSpec
-from dreamgym.envs.textworld_express.expert import winning_actions
-from dreamgym.envs.textworld_express.games import read_settings
+from dreamgym.envs.textworld_express.expert import Playout, play_on
+from dreamgym.envs.textworld_express.games import place_of, read_settings
 from dreamgym.envs.textworld_express.java import Answer, Jvm, Server, engine_version
 from dreamgym.envs.textworld_express.mapper import MAPPER, entities, is_refusal, map_goal, map_state
 from dreamgym.envs.textworld_express.sorting import SortingProblems
+from dreamgym.envs.textworld_express.splits import Start, fold_of, seeds_of
 from dreamgym.errors import ConfigError, EnvError
-from dreamgym.types import Observation, Opening, Split, StepResult, Task
-
-FIRST_SEED = {Split.TRAIN: 0, Split.DEV: 10_000, Split.TEST: 20_000}
+from dreamgym.types import Observation, Opening, Split, StepResult, Task, digest
 
 
 def make_engine(spec: EnvSpec) -> TwxEngine:
@@ -32,10 +31,17 @@ class TwxEngine:
     def __init__(self, spec: EnvSpec) -> None:
         self._spec = str(spec)
         self.settings = read_settings(spec)
+        self._place = place_of(spec)
         self._version = engine_version()
+        self._tasks: dict[Split, tuple[Task, ...]] = {}
         self._jvm = Jvm()
         self._idle: list[Server] = []
         self._sorting = SortingProblems(self._jvm) if spec.name == "sorting" else None
+        try:
+            self.give_back(self.borrow())
+        except EnvError as error:
+            self.close()
+            raise ConfigError(f"{spec}: {error}") from error
 
     @property
     def version(self) -> str:
@@ -49,10 +55,20 @@ class TwxEngine:
 
     def tasks(self, split: Split) -> Sequence[Task]:
         """List the tasks of a split."""
-        first = FIRST_SEED[split]
-        fold = split.value if self.settings.fold == "own" else self.settings.fold
-        keys = [f"{fold}-{first + index}" for index in range(self.settings.counts[split])]
-        return tuple(Task(f"{self._spec}#{key}", self._spec, key, split) for key in keys)
+        if split not in self._tasks:
+            fold = fold_of(self.settings, split)
+            seeds = seeds_of(
+                self.settings,
+                split,
+                version=self._version,
+                start=self._start,
+                walk=self._walk,
+            )
+            keys = [f"{fold}-{seed}" for seed in seeds]
+            self._tasks[split] = tuple(
+                Task(f"{self._place}#{key}", self._spec, key, split) for key in keys
+            )
+        return self._tasks[split]
 
     def open(self, task: Task) -> TwxGame:
         """Make a game of the task."""
@@ -84,11 +100,11 @@ class TwxEngine:
             self._sorting.renew(fold, seed)
         return answer
 
-    def plan(self, fold: str, seed: int, past: Sequence[str], budget: int) -> tuple[str, ...]:
-        """Return actions that win the game of a seed after some actions, or nothing."""
+    def play_on(self, fold: str, seed: int, past: Sequence[str], budget: int) -> Playout:
+        """Win the game of a seed after some actions, at a place of its own."""
         server = self.borrow()
         try:
-            return winning_actions(
+            return play_on(
                 self.settings.game,
                 server,
                 lambda gold: self.generate(server, fold, seed, gold=gold),
@@ -97,6 +113,22 @@ class TwxEngine:
             )
         finally:
             self.give_back(server)
+
+    def _start(self, fold: str, seed: int) -> Start:
+        server = self.borrow()
+        try:
+            answer = self.generate(server, fold, seed)
+            state = f"{map_goal(server.task_description())}\n{_text(self.settings.game, answer)}"
+            objects = any(action.startswith("take ") for action in answer.valid)
+            twc = self.settings.game == "twc" and self.settings.fold == "own"
+            return Start(state, own=self.settings.folds_apart or (twc and objects))
+        finally:
+            self.give_back(server)
+
+    def _walk(self, fold: str, seed: int) -> str:
+        walk = self.play_on(fold, seed, (), self.settings.max_steps)
+        # Where the expert knows no way, the seed stands for itself: a task too many, never too few.
+        return digest("\n\n".join(walk.states) or str(seed))
 
     def give_back(self, server: Server) -> None:
         """Take a place back for the next game."""
@@ -163,7 +195,8 @@ class TwxGame:
             return ()
         budget = self._max_steps - self._steps
         if self._plan is None:
-            self._plan = self._engine.plan(self._fold, self._seed, self._past, budget)
+            playout = self._engine.play_on(self._fold, self._seed, self._past, budget)
+            self._plan = playout.actions
         return self._plan if len(self._plan) <= budget else ()
 
     def close(self) -> None:
@@ -182,8 +215,11 @@ class TwxGame:
         return self._plan if looked else None
 
     def _observation(self, answer: Answer) -> Observation:
-        text = map_state(self._game, answer.observation, answer.look, answer.inventory)
-        return Observation(text, answer.valid)
+        return Observation(_text(self._game, answer), answer.valid)
+
+
+def _text(game: str, answer: Answer) -> str:
+    return map_state(game, answer.observation, answer.look, answer.inventory)
 
 
 def _spelt(action: str, valid: tuple[str, ...]) -> str:

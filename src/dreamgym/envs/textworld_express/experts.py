@@ -293,7 +293,7 @@ class SimonRule:
         """Listen; with many instructions at once, count them off."""
         if found := _SAID.fullmatch(answer.observation):
             self._deeds = [found[1]] if found[1] else found[2].split(", ")
-        elif answer.observation == "Correct!":
+        elif answer.observation in ("Correct!", ""):
             self._deeds = self._deeds[1:]
 
     def propose(self, answer: Answer) -> str | None:

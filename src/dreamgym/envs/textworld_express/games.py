@@ -67,9 +67,16 @@ MAX_STEPS: Mapping[str, int] = MappingProxyType(
 )
 """Steps after which an episode is cut off: about twice the longest winning path."""
 
+FOLDS_APART = frozenset({"arithmetic", "sorting", "simonsays", "peckingorder"})
+"""Games whose engine folds share no object, and whose first states always show one."""
+
+MAP_ROOMS = 48
+"""MapReader says it can make 50 rooms, and breaks above this many."""
+
 OURS: Mapping[str, Scalar] = MappingProxyType(
     {"train": 1000, "dev": 200, "test": 200, "holdout": "start", "fold": "own"}
 )
+"""What we add: see `splits.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,11 @@ class GameSettings:
         """The generation parameters as the engine reads them."""
         return ",".join(f"{name}={int(value)}" for name, value in self.generation)
 
+    @property
+    def folds_apart(self) -> bool:
+        """Whether no first state can be in two splits, since their folds share no word for it."""
+        return self.fold == "own" and self.game in FOLDS_APART
+
 
 def read_settings(spec: EnvSpec) -> GameSettings:
     """Read a spec. Raises `ConfigError` for what is unknown or out of range."""
@@ -101,6 +113,8 @@ def read_settings(spec: EnvSpec) -> GameSettings:
         low = 1 if name == "maxSteps" else 0
         if not low <= int(values[name]) <= 10_000:
             raise ConfigError(f"{spec}: {name} is {values[name]}; it must be {low} to 10000")
+    if spec.name == "mapreader" and int(values["numLocations"]) > MAP_ROOMS:
+        raise ConfigError(f"{spec}: the engine has names for {MAP_ROOMS} rooms only")
     _one_of(spec, values, "holdout", ("start", "seed"))
     _one_of(spec, values, "fold", ("own", "train", "dev", "test"))
     return GameSettings(
@@ -111,6 +125,14 @@ def read_settings(spec: EnvSpec) -> GameSettings:
         holdout=str(values["holdout"]),
         fold=str(values["fold"]),
     )
+
+
+def place_of(spec: EnvSpec) -> str:
+    """Name the place that a spec's tasks start in: what cannot change a start is left out."""
+    own = GENERATION[spec.name]
+    values = read_settings(spec).generation
+    changed = tuple((name, f"{int(value)}") for name, value in values if value != own[name])
+    return str(EnvSpec(spec.family, spec.name, changed))
 
 
 def _one_of(spec: EnvSpec, values: Mapping[str, Scalar], name: str, known: tuple[str, ...]) -> None:

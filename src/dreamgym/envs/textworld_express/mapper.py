@@ -114,9 +114,9 @@ def map_state(game: str, observation: str, look: str, inventory: str) -> str:
     """Return the abstract state of an answer of the engine."""
     place = map_place(game, look, inventory)
     told = map_feedback(observation, look, inventory)
-    if not told:
-        return place
-    return f"{place}\n> {told}" if place else told
+    if place:
+        return f"{place}\n> {told}" if told else place
+    return told or "nothing to see"
 
 
 def map_place(game: str, look: str, inventory: str) -> str:
