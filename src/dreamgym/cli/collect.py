@@ -21,7 +21,9 @@ Split = Annotated[str | None, typer.Option("--split", help="train, dev or test."
 Episodes = Annotated[int | None, typer.Option("--episodes", help="How many episodes.")]
 Policy = Annotated[
     str | None,
-    typer.Option("--policy", help="expert, random, noisy, probe, wander, mixed, or module:function."),
+    typer.Option(
+        "--policy", help="expert, random, noisy, probe, wander, mixed, or module:function."
+    ),
 ]
 StorePath = Annotated[
     Path | None, typer.Option("--store", help="Store to add to; the run's own by default.")
@@ -57,10 +59,8 @@ def collect(
         console.print(dump_toml(resolved), markup=False, highlight=False)
         return
     run = options.open_run_for("collect", resolved, out=out, resume=resume)
-    try:
+    with options.running(run, resumable=True):
         show_collected(console, collect_with_bar(resolved, run, console), run)
-    finally:
-        run.close()
 
 
 def collect_with_bar(config: RunConfig, run: RunDir, console: Console) -> Collected:

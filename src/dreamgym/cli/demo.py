@@ -34,11 +34,9 @@ def demo(
         shutil.rmtree(out)
     console.print(f"The real environment: [bold]{config.env.spec}[/bold]")
     run = options.open_run_for("demo", config, out=out, resume=True)
-    try:
+    with options.running(run, resumable=False):
         collected = collect_with_bar(config, run, console)
         show_collected(console, collected, run)
-    finally:
-        run.close()
     with build.make_store(collected.store, config.replay) as store:
         _show_episode(console, store)
         _show_retrieval(console, store)
@@ -73,8 +71,6 @@ def _show_retrieval(console: Console, store: ExperienceStore) -> None:
         console.print(
             Panel(f"{asked.state}\n\n> {asked.action}", title="Asked", title_align="left")
         )
-        hits = store.search(
-            asked.state, asked.action, k=4, exclude_trajectory=asked.trajectory_id
-        )
+        hits = store.search(asked.state, asked.action, k=4, exclude_trajectory=asked.trajectory_id)
         show_hits(console, hits)
         return

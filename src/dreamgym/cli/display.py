@@ -66,13 +66,19 @@ def _plain_lines(console: Console, label: str, total: int) -> Bar:
 def table(
     console: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> None:
-    """Print a table; the first column is left-aligned, numbers to the right."""
+    """Print a table, numbers to the right."""
+    cells = [[str(cell) for cell in row] for row in rows]
     grid = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
     for index, column in enumerate(columns):
-        grid.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
-    for row in rows:
-        grid.add_row(*(str(cell) for cell in row))
+        numeric = bool(cells) and all(_is_number(row[index]) for row in cells)
+        grid.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in cells:
+        grid.add_row(*row)
     console.print(grid)
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "").replace("-", "").isdigit()
 
 
 def facts(console: Console, title: str, rows: Iterable[tuple[str, object]]) -> None:

@@ -12,7 +12,8 @@ from dreamgym import build
 from dreamgym.cli.display import table
 from dreamgym.config import EnvConfig
 from dreamgym.envs.catalogue import catalogue
-from dreamgym.envs.check import Finding, check_env as run_checks
+from dreamgym.envs.check import Finding
+from dreamgym.envs.check import check_env as run_checks
 from dreamgym.envs.overlap import measure_overlap
 from dreamgym.types import Split, Task
 

@@ -16,7 +16,8 @@ from dreamgym.jobs.evaluate import run_evaluate
 Split = Annotated[str | None, typer.Option("--split", help="train, dev or test.")]
 Episodes = Annotated[int | None, typer.Option("--episodes", help="How many tasks.")]
 Policy = Annotated[
-    str | None, typer.Option("--policy", help="expert, random, noisy, probe, wander, or module:function.")
+    str | None,
+    typer.Option("--policy", help="expert, random, noisy, probe, wander, or module:function."),
 ]
 
 
@@ -46,11 +47,11 @@ def evaluate(
         console.print(dump_toml(resolved), markup=False, highlight=False)
         return
     run = options.open_run_for("eval", resolved, out=out, resume=False)
-    try:
-        with progress(console, "Evaluating", total=resolved.eval.episodes) as bar:
-            report, overlap = asyncio.run(run_evaluate(resolved, run, on_progress=bar))
-    finally:
-        run.close()
+    with (
+        options.running(run, resumable=False),
+        progress(console, "Evaluating", total=resolved.eval.episodes) as bar,
+    ):
+        report, overlap = asyncio.run(run_evaluate(resolved, run, on_progress=bar))
     facts(
         console,
         f"{resolved.eval.policy} on {resolved.env.spec}, {resolved.eval.split} split",

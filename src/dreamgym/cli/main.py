@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import click
 import typer
 from rich.console import Console
 
@@ -49,15 +48,8 @@ def main() -> None:
     sys.path.insert(0, "")
     errors = Console(stderr=True)
     try:
-        app(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        errors.print("Interrupted. What was acknowledged is kept; --resume goes on from there.")
-        sys.exit(130)
+        app()
     except DreamGymError as error:
-        errors.print(f"error: {error}", style="red", markup=False, highlight=False)
+        message = f"error: {error}"
+        errors.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from dreamgym import __version__
 from dreamgym.config import RunConfig, dump_toml, load_config
+from dreamgym.errors import ConfigError, MissingDependency
 from dreamgym.runs import RunDir, open_run
 from dreamgym.types import digest
 
@@ -22,9 +26,7 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="Change one setting, section.name=value; may be repeated."),
 ]
-Env = Annotated[
-    str | None, typer.Option("--env", help="The environment, family/name?param=value.")
-]
+Env = Annotated[str | None, typer.Option("--env", help="The environment, family/name?param=value.")]
 Seed = Annotated[int | None, typer.Option("--seed", help="The seed of all randomness.")]
 Out = Annotated[Path | None, typer.Option("--out", help="The run directory.")]
 Resume = Annotated[
@@ -54,6 +56,23 @@ def open_run_for(command: str, config: RunConfig, *, out: Path | None, resume: b
     path = out or Path("runs") / f"{command}-{place}-{digest(text, size=3)}"
     about = {"version": __version__, "command": shlex.join(["dreamgym", *sys.argv[1:]])}
     return open_run(path, config=text, about=about, resume=resume)
+
+
+@contextmanager
+def running(run: RunDir, *, resumable: bool) -> Iterator[None]:
+    """Close the run at the end; leave nothing of one that could not even start."""
+    try:
+        yield
+    except (ConfigError, MissingDependency):
+        run.discard()
+        raise
+    except KeyboardInterrupt:
+        hint = f" --resume --out {run.path} goes on from there." if resumable else ""
+        message = f"Interrupted. What was acknowledged is kept.{hint}"
+        Console(stderr=True).print(message, highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None
+    finally:
+        run.close()
 
 
 def store_at(path: Path) -> Path:

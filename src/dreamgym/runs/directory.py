@@ -14,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ from dreamgym.types import digest
 class RunDir:
     """An open run directory. Holds the lock that keeps a second process out."""
 
-    def __init__(self, path: Path, *, lock: int) -> None:
+    def __init__(self, path: Path, *, lock: int, fresh: bool) -> None:
         self.path = path
+        self._fresh = fresh
         self._lock = lock
         self._events = LineWriter(path / "events.jsonl")
         self._metrics = LineWriter(path / "metrics.jsonl")
@@ -54,6 +56,11 @@ class RunDir:
     def result(self, values: Mapping[str, Any]) -> None:
         """Write the result, replacing an earlier one as a whole."""
         write_atomically(self.result_path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+
+    def discard(self) -> None:
+        """Remove a run that was started just now and could not begin; an older one stays."""
+        if self._fresh:
+            shutil.rmtree(self.path)
 
     def close(self) -> None:
         """Close the files and let go of the lock."""
@@ -86,7 +93,7 @@ _LEFT_BY_A_KILLED_START = {".lock", "events.jsonl", "metrics.jsonl", "config.tom
 
 def _start_run(path: Path, *, config: str, about: Mapping[str, str]) -> RunDir:
     path.mkdir(parents=True, exist_ok=True)
-    run = RunDir(path, lock=_lock(path))
+    run = RunDir(path, lock=_lock(path), fresh=True)
     record = {"config_digest": digest(config), **about}
     write_atomically(path / "config.toml", config)
     # Last, because this file is what makes the directory a run.
@@ -102,7 +109,7 @@ def _continue_run(path: Path, *, config: str) -> RunDir:
             f"{path} was made with other settings: {_differences(stored, config)}. "
             "Resume with the same settings or choose another directory with --out"
         )
-    run = RunDir(path, lock=_lock(path))
+    run = RunDir(path, lock=_lock(path), fresh=False)
     run.event("resumed")
     return run
 

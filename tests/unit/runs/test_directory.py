@@ -98,3 +98,15 @@ def test_a_file_that_is_one_torn_line_becomes_empty(tmp_path):
 def test_not_a_number_is_not_written(tmp_path):
     with LineWriter(tmp_path / "x.jsonl") as lines, pytest.raises(ValueError, match="JSON"):
         lines.write({"a": float("nan")})
+
+
+def test_a_run_that_could_not_begin_leaves_nothing(tmp_path):
+    run = start(tmp_path / "r")
+    run.discard()
+    run.close()
+    assert not (tmp_path / "r").exists()
+    start(tmp_path / "r").close()
+    again = start(tmp_path / "r", resume=True)
+    again.discard()
+    again.close()
+    assert (tmp_path / "r/run.json").exists()
