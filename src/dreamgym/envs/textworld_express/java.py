@@ -79,7 +79,7 @@ class Jvm:
         """The number of the Java process."""
         return self._process.pid
 
-    def ask(self, command: str) -> str:
+    def ask(self, command: str) -> bytes:
         """Send one command and return its result, without the marks of success and type.
 
         A command is sent once and only once: a repeated step would be another step.
@@ -91,14 +91,18 @@ class Jvm:
         except (OSError, ValueError) as error:
             raise EnvCrash(f"TextWorldExpress: {self._state()}: {error}") from error
         if answer[:2] == b"!y":
-            return answer[3:-1].decode()
+            return answer[3:-1]
         if not answer:
             raise EnvCrash(f"TextWorldExpress: {self._state()}")
         raise EnvError(f"TextWorldExpress: {self._complaint(answer[2:-1].decode())}")
 
     def call(self, target: str, method: str, arguments: str = "") -> str:
         """Call a method and return its text, or the name of the object it returns."""
-        return self.ask(f"c\n{target}\n{method}\n{arguments}e\n")
+        return unescape(self.ask(f"c\n{target}\n{method}\n{arguments}e\n").decode())
+
+    def make(self, kind: str, arguments: str = "") -> str:
+        """Make an object of a class and return the name it is kept under."""
+        return self.ask(f"i\n{kind}\n{arguments}e\n").decode()
 
     def forget(self, target: str) -> None:
         """Let Java collect an object that was handed to us."""
@@ -125,9 +129,9 @@ class Jvm:
         """Return what a Java exception says, given the name it is kept under."""
         if not error.startswith("ro"):
             return unescape(error.removeprefix("s"))
-        text = unescape(self.call(error[1:], "toString"))
+        text = self.call(error[1:], "toString")
         self.forget(error[1:])
-        return text
+        return text.split("\n")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,7 @@ class Server:
 
     def __init__(self, jvm: Jvm) -> None:
         self._jvm = jvm
-        self._target = jvm.ask("i\ntextworldexpress.runtime.PythonInterface\ne\n")
+        self._target = jvm.make("textworldexpress.runtime.PythonInterface")
         self._step = f"c\n{self._target}\nstepJSON\ns"
 
     def load(self, game: str, params: str) -> None:
@@ -161,7 +165,8 @@ class Server:
     def generate(self, seed: int, fold: str, *, gold: bool = False) -> Answer:
         """Make the game of a seed and return its first state."""
         arguments = f"i{seed}\ns{fold}\nb{gold}\n"
-        return _read(self._jvm.call(self._target, "generateNewGameJSON", arguments))
+        command = f"c\n{self._target}\ngenerateNewGameJSON\n{arguments}e\n"
+        return _read(self._jvm.ask(command))
 
     def step(self, action: str) -> Answer:
         """Carry out an action and return the next state."""
@@ -176,13 +181,13 @@ class Server:
         actions = self._jvm.call(self._target, "getGoldActionSequence")
         joined = self._jvm.call("z:java.lang.String", "join", f"s|\nr{actions}\n")
         self._jvm.forget(actions)
-        return tuple(filter(None, unescape(joined).split("|")))
+        return tuple(filter(None, joined.split("|")))
 
     def _call(self, method: str, arguments: str = "") -> str:
-        return unescape(self._jvm.call(self._target, method, arguments))
+        return self._jvm.call(self._target, method, arguments)
 
 
-def _json_reader() -> Callable[[str], Any]:
+def _json_reader() -> Callable[[bytes], Any]:
     """Return the fastest reader at hand; the engine's package brings one."""
     if importlib.util.find_spec("orjson") is None:
         return json.loads
@@ -194,8 +199,9 @@ def _json_reader() -> Callable[[str], Any]:
 _loads = _json_reader()
 
 
-def _read(line: str) -> Answer:
-    fields = _loads(unescape(line))
+def _read(line: bytes) -> Answer:
+    # JSON is one line, so the protocol has only doubled its backslashes.
+    fields = _loads(line.replace(b"\\\\", b"\\"))
     return Answer(
         fields["observation"],
         fields["look"],

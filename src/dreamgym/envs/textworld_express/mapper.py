@@ -21,12 +21,13 @@ from functools import lru_cache
 
 from dreamgym.envs.textworld_express.parse import (
     Exit,
-    Thing,
+    parse_exits,
     parse_inventory,
     parse_map,
     parse_page,
     parse_recipe,
     parse_thing,
+    split_look,
 )
 from dreamgym.types import digest
 
@@ -121,23 +122,17 @@ def map_state(game: str, observation: str, look: str, inventory: str) -> str:
 
 def map_place(game: str, look: str, inventory: str) -> str:
     """Return the lines that say where the agent is, what is there and what it carries."""
-    lines = (_room(game, look), _carried(inventory))
-    return "\n".join(line for line in lines if line)
+    room, carried = _room(game, look), _carried(inventory)
+    return f"{room}\n{carried}" if room and carried else room or carried
 
 
-@lru_cache(maxsize=8192)
 def map_feedback(observation: str, look: str, inventory: str) -> str:
     """Return what an answer tells beyond the place itself; nothing if the place says it all."""
-    if observation in (look, inventory):
+    if observation in (look, inventory) or _DEED.match(observation):
         return ""
-    text = observation.strip()
-    if text in REFUSALS:
-        return REFUSALS[text]
-    if _FULL.match(text):
-        return "the inventory is full"
-    if _DEED.match(text) or _describes_what_is_seen(text, look, inventory):
-        return ""
-    return _told(text)
+    told = _told(observation.strip())
+    # What `examine` describes can be seen anyway.
+    return "" if told == observation and _is_in_sight(told, look, inventory) else told
 
 
 def is_refusal(observation: str) -> bool:
@@ -173,18 +168,20 @@ def _named(part: str) -> list[str]:
 
 @lru_cache(maxsize=8192)
 def _room(game: str, look: str) -> str:
-    if not look:
-        return ""
-    page = parse_page(look)
-    if page is None:
+    parts = split_look(look)
+    if parts is None:
         return " ".join(look.split())
-    things = sorted(text for thing in page.things for text in _shown(game, thing))
-    lines = (page.room, "; ".join(things), "; ".join(map(_exit, page.exits)))
-    return "\n".join(line for line in lines if line)
+    room, sentences, ways = parts
+    things = [text for sentence in sentences for text in _shown(game, sentence)]
+    things.sort()
+    lines = (room, "; ".join(things), _ways(ways))
+    return "\n".join([line for line in lines if line])
 
 
-def _shown(game: str, thing: Thing) -> tuple[str, ...]:
+@lru_cache(maxsize=8192)
+def _shown(game: str, sentence: str) -> tuple[str, ...]:
     """Return a thing as the states of a game show it: nothing, if no action can name it."""
+    thing = parse_thing(sentence)
     if game in BARE and thing.name != "box":
         return thing.contents if thing.kind or thing.name in _FIXTURES else (thing.name,)
     if game in FIXED and (thing.kind == "closed" or thing.name in _FIXTURES):
@@ -195,6 +192,12 @@ def _shown(game: str, thing: Thing) -> tuple[str, ...]:
         return (f"{thing.name}: closed",)
     name = f"{thing.name} open" if thing.kind == "open" else thing.name
     return (f"{name}: {', '.join(thing.contents) or 'empty'}",)
+
+
+@lru_cache(maxsize=8192)
+def _ways(text: str) -> str:
+    exits = parse_exits(text)
+    return " ".join(text.split()) if exits is None else "; ".join(map(_exit, exits))
 
 
 def _exit(way: Exit) -> str:
@@ -214,18 +217,23 @@ def _carried(text: str) -> str:
     return f"carrying{of}: {', '.join(inventory.items)}"
 
 
-def _describes_what_is_seen(text: str, look: str, inventory: str) -> bool:
-    """Whether a text describes one thing, as `examine` does, that the state shows anyway."""
-    page = parse_page(look) if look else None
-    if page is None or "\n" in text:
+def _is_in_sight(description: str, look: str, inventory: str) -> bool:
+    """Whether a text describes one thing that the state shows."""
+    page = parse_page(look)
+    if page is None:
         return False
-    thing = parse_thing(text)
-    held = {name for other in page.things for name in other.contents}
-    return thing in page.things or thing.name in held | set(parse_inventory(inventory).items)
+    thing = parse_thing(description)
+    seen = page.things, *(other.contents for other in page.things), parse_inventory(inventory).items
+    return any(thing in some or thing.name in some for some in seen)
 
 
+@lru_cache(maxsize=8192)
 def _told(text: str) -> str:
     """Return what a text tells, in few words; the text itself where no shorter form is known."""
+    if text in REFUSALS:
+        return REFUSALS[text]
+    if _FULL.match(text):
+        return "the inventory is full"
     if text in _SAYINGS:
         return _SAYINGS[text]
     if found := _SIMON.fullmatch(text):

@@ -14,6 +14,7 @@ _START = re.compile(
     r"\. (?:In one part of the room you see|In another part of the room you see|There is also"
     r"|You also see) "
 )
+_HERE = "You are in the "
 _ARTICLE = re.compile(r"(?:an?|some|the) ", re.IGNORECASE)
 _OPEN = re.compile(r"(?:an )?open ", re.IGNORECASE)
 _HOLDER = re.compile(r"(?P<name>.+?)(?: that has (?P<on>.+) on it|, that contains (?P<inside>.+))")
@@ -80,16 +81,23 @@ class Inventory:
         return self.limit is not None and len(self.items) >= self.limit
 
 
+def split_look(look: str) -> tuple[str, list[str], str] | None:
+    """Cut the description of a room into its name, a sentence per thing, and the ways out."""
+    body, _, ways = look.partition("\n")
+    room, *sentences = _START.split(body.removesuffix(". "))
+    if not room.startswith(_HERE):
+        return None
+    return room[len(_HERE) :].removesuffix("."), sentences, ways
+
+
 @lru_cache(maxsize=8192)
 def parse_page(look: str) -> Page | None:
     """Read the description of a room; None for a text that is no such description."""
-    body, _, ways = look.partition("\n")
-    room, *sentences = _START.split(body.removesuffix(". "))
-    exits = parse_exits(ways)
-    if not room.startswith("You are in the ") or exits is None:
+    parts = split_look(look)
+    exits = None if parts is None else parse_exits(parts[2])
+    if parts is None or exits is None:
         return None
-    name = room.removeprefix("You are in the ").removesuffix(".")
-    return Page(name, tuple(parse_thing(sentence) for sentence in sentences), exits)
+    return Page(parts[0], tuple(map(parse_thing, parts[1])), exits)
 
 
 @lru_cache(maxsize=8192)

@@ -33,9 +33,9 @@ class SortingProblems:
         jvm, problems = self._jvm, self._lists[fold]
         index = seed % self._sizes[fold]
         if (fold, index) not in self._items:
-            old = jvm.ask(f"a\ng\n{problems}\ni{index}\ne\n")
+            old = jvm.ask(f"a\ng\n{problems}\ni{index}\ne\n").decode()
             self._items[fold, index] = jvm.call(self._quantities, "get", f"r{old}\n")
             jvm.forget(old)
-        fresh = jvm.ask(f"i\n{_PROBLEM}\nr{self._items[fold, index]}\ne\n")
+        fresh = jvm.make(_PROBLEM, f"r{self._items[fold, index]}\n")
         jvm.ask(f"a\ns\n{problems}\ni{index}\nr{fresh}\ne\n")
         jvm.forget(fresh)
