@@ -16,7 +16,7 @@ MODULES = {
 LEVELS = {
     "types": 0, "protocols": 0, "errors": 0,
     "codec": 1, "files": 1, "config": 1, "runs": 1,
-    "envs": 2, "replay": 2, "records": 2, "llm": 2,
+    "envs": 2, "replay": 2, "records": 2, "llm": 2, "llm": 2,
     "agents": 3,
     "rollout": 4, "testing": 4,
     "eval": 5,
@@ -32,7 +32,7 @@ CONFINED = {
     "rich": ("cli",),
     "typer": ("cli",),
     "fastapi": (),
-    "sqlite3": ("replay",),
+    "sqlite3": ("replay", "llm/cache"),
     "usearch": ("replay",),
     "textworld": ("envs/textworld", "envs/alfworld"),
     "alfworld": ("envs/alfworld",),

@@ -15,12 +15,17 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
 from dreamgym.errors import RecordError
-from dreamgym.types import Task, Trajectory, Transition
+from dreamgym.types import Completion, Task, Trajectory, Transition
 
 SCHEMA_VERSION = 1
 """Raised when a stored record changes shape; readers name both versions when they differ."""
 
-KINDS: dict[str, type] = {"task": Task, "transition": Transition, "trajectory": Trajectory}
+KINDS: dict[str, type] = {
+    "task": Task,
+    "transition": Transition,
+    "trajectory": Trajectory,
+    "completion": Completion,
+}
 """What may stand on a line of its own."""
 
 T = TypeVar("T")

@@ -11,6 +11,7 @@
     |  |- LLMRateLimit                  the server kept saying "later"
     |  |- LLMRefused                    the server will not take this request: retrying cannot help
     |  |- LLMBudget                     the spending ceiling would be passed; nothing was sent
+    |  |- LLMDown                       the back end stayed away for longer than a run may wait
     |  '- ReplyFormatError (ValueError) an answer came but could not be read
     |- AgentError (RuntimeError)        an agent broke; the episode fails, the run goes on
     |- RecordError (ValueError)         a stored or imported record cannot be read
@@ -72,8 +73,17 @@ class LLMBudget(LLMError):
     """The spending ceiling would be passed."""
 
 
+class LLMDown(LLMError):
+    """The back end stayed away: no later call will fare better, so the run stops."""
+
+
 class ReplyFormatError(LLMError, ValueError):
     """An answer could not be read."""
+
+    def __init__(self, message: str = "", *, raw: str = "") -> None:
+        super().__init__(message)
+        self.raw = raw
+        """The answer itself, or as much of it as is worth keeping."""
 
 
 class AgentError(DreamGymError, RuntimeError):
