@@ -33,9 +33,7 @@ class Price:
     def __post_init__(self) -> None:
         """Check the ranges."""
         if not (0 <= self.prompt < math.inf and 0 <= self.completion < math.inf):
-            raise ConfigError(
-                f"prices are {self.prompt} and {self.completion}; none may be negative"
-            )
+            raise ConfigError(f"prices {self.prompt} and {self.completion}: none may be negative")
 
     def of(self, usage: Usage) -> float:
         """Return the cost of some tokens."""
@@ -161,8 +159,8 @@ class Spend:
         cost, tokens = self.cost, self.tokens
         if cost + price.of(most) > self._ceiling:
             raise LLMBudget(
-                f"spent {cost:.6g} of the ceiling of {self._ceiling:.6g}; the next call may cost up "
-                f"to {price.of(most):.6g} and was not made. Raise the ceiling to go on"
+                f"spent {cost:.6g} of the ceiling of {self._ceiling:.6g}; the next call may cost "
+                f"up to {price.of(most):.6g} and was not made. Raise the ceiling to go on"
             )
         if tokens + _total(most) > self._token_ceiling:
             raise LLMBudget(

@@ -159,12 +159,13 @@ def _tokens(choice: Mapping[str, Any]) -> SampledTokens | None:
     if not isinstance(logprobs, dict):
         return None
     entries = logprobs.get("content")
+    ids: object = None
     if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries):
         values = [entry.get("logprob") for entry in entries]
         ids = [entry.get("id") for entry in entries]
     else:
         # The older shape of the completions endpoint.
-        values, ids = logprobs.get("token_logprobs"), None
+        values = logprobs.get("token_logprobs")
     ids = choice.get("token_ids") or ids
     if not isinstance(ids, list) or not isinstance(values, list) or len(ids) != len(values):
         return None

@@ -10,6 +10,8 @@ from dreamgym.errors import DreamGymError
 from dreamgym.llm.chaos.faults import TRANSPORT_FAULTS, Fault, fault_named
 from dreamgym.llm.chaos.server import ChaosServer
 
+_ENDS = {signal.SIGINT, signal.SIGTERM}
+
 
 def main() -> int:
     """Serve until interrupted or told to end, then say what happened."""
@@ -24,6 +26,8 @@ def main() -> int:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds every answer takes")
     parser.add_argument("--fault", action="append", default=[], help="only these; may be repeated")
     options = parser.parse_args()
+    # Blocked before any thread starts, so that only `sigwait` below sees them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     try:
         kinds = [fault_named(name) for name in options.fault] or TRANSPORT_FAULTS
         server = ChaosServer(
@@ -38,7 +42,7 @@ def main() -> int:
         return 1
     sys.stdout.write(f"{server.base_url}\n")
     sys.stdout.flush()
-    signal.sigwait({signal.SIGINT, signal.SIGTERM})
+    signal.sigwait(_ENDS)
     server.stop()
     counts = sorted(server.counts.items())
     sys.stdout.write(", ".join(f"{name} {count}" for name, count in counts) + "\n")

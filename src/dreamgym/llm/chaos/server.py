@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import formatdate
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from dreamgym.llm.chaos.faults import TRANSPORT_FAULTS, Fault, FaultPlan
 from dreamgym.llm.prompt import flat_prompt
@@ -123,8 +123,7 @@ class ChaosServer:
         connections: set[asyncio.Task[None]] = set()
 
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
+            task = cast("asyncio.Task[None]", asyncio.current_task())
             connections.add(task)
             try:
                 await self._converse(reader, writer)
@@ -159,9 +158,8 @@ class ChaosServer:
             except asyncio.IncompleteReadError:
                 return
             request_line, *lines = head.split("\r\n")
-            headers = {
-                k.strip().lower(): v.strip() for k, _, v in (x.partition(":") for x in lines)
-            }
+            pairs = (line.partition(":") for line in lines)
+            headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
             body = await reader.readexactly(int(headers.get("content-length", "0")))
             self._now += 1
             self.at_once = max(self.at_once, self._now)
