@@ -31,8 +31,10 @@ def main(descriptor: int, spec: str) -> None:
         channel = socket.socket(fileno=descriptor)
         channel.set_inheritable(False)
         faulthandler.enable()
-        _die_with_parent()
+        guard = _die_with_parent()
         status = _serve(channel, spec)
+        guard.kill()
+        guard.wait()
     except BaseException:  # noqa: BLE001 - the process ends right here; the log keeps the reason
         sys.excepthook(*sys.exc_info())
     finally:
@@ -41,16 +43,17 @@ def main(descriptor: int, spec: str) -> None:
         os._exit(status)
 
 
-def _die_with_parent() -> None:
+def _die_with_parent() -> subprocess.Popen[bytes]:
     """See to it that neither this process nor anything it starts outlives the parent.
 
     Standard input is a pipe that only the parent holds open and nobody writes to. A shell waits for
     its end and then kills this whole group: a thread could not while an engine keeps the
     interpreter lock, and a death signal of the system would spare the children.
     """
-    subprocess.Popen(["/bin/sh", "-c", "read nothing; kill -9 0"])
+    guard = subprocess.Popen(["/bin/sh", "-c", "read nothing; kill -9 0"])
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
+    return guard
 
 
 def _serve(channel: socket.socket, spec: str) -> int:

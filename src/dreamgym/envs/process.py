@@ -52,8 +52,13 @@ class EngineProcess(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `bury`
         self._socket, theirs = socket.socketpair()
-        with theirs:
-            self._process = self._launch(spec, theirs.fileno())
+        try:
+            with theirs:
+                self._process = self._launch(spec, theirs.fileno())
+        except OSError:
+            self._socket.close()
+            self._log.close()
+            raise
 
     def _launch(self, spec: str, descriptor: int) -> subprocess.Popen[bytes]:
         # With O_APPEND the log can be cut at any time and the next line starts at its new end.
@@ -93,6 +98,10 @@ class EngineProcess(asyncio.Protocol):
         """Send bytes; never blocks."""
         assert self._transport is not None
         self._transport.write(data)
+
+    def is_over(self) -> bool:
+        """Tell whether the process itself has ended, even if something keeps its socket open."""
+        return self._process.poll() is not None
 
     def trim_log(self) -> None:
         """Forget what was printed when it has become too much."""

@@ -96,6 +96,8 @@ class Worker:
         """How many sessions live here, for spreading them evenly."""
         self.identity: tuple[str, str] | None = None
         """The engine's version and its mapper's digest, once it has started."""
+        self.given_up: DreamGymError | None = None
+        """Why this worker takes no more calls."""
         self._spec = spec
         self._tally = tally
         self._queue: deque[Call] = deque()
@@ -106,7 +108,6 @@ class Worker:
         self._flush_due = False
         self._failed_starts = 0
         self._start_error: DreamGymError | None = None
-        self._given_up: DreamGymError | None = None
         self._lost = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -124,9 +125,9 @@ class Worker:
 
     def _flush(self) -> None:
         self._flush_due = False
-        if self._given_up is not None:
+        if self.given_up is not None:
             while self._queue:
-                self._queue.popleft().fail(self._given_up)
+                self._queue.popleft().fail(self.given_up)
         elif self._process is None and self._queue:
             self._start()
         elif self._process is not None and self._process.ready and not self._lost.is_set():
@@ -140,7 +141,7 @@ class Worker:
                 self._spec, on_message=self._receive, on_lost=self._notice_loss
             )
         except OSError as error:
-            self._given_up = EnvCrash(f"no worker process could be started: {error}")
+            self.given_up = EnvCrash(f"no worker process could be started: {error}")
             self._flush()
         else:
             self._spawn(self._process.connect())
@@ -172,13 +173,14 @@ class Worker:
             call = self._queue.popleft()
             session = call.session
             if session is not None:
-                if session.failure is not None:
+                here = session.generation == self._generation
+                if call.operation == "close" and not here:
+                    call.succeed(None)  # its process is gone, and the game with it
+                    continue
+                if call.operation != "close" and session.failure is not None:
                     call.fail(session.failure)
                     continue
-                if session.generation != self._generation and call.operation != "open":
-                    if call.operation == "close":
-                        call.succeed(None)
-                        continue
+                if call.operation != "open" and not here:
                     batch.append(_restoration(session, limit=call.limit))
                 session.generation = self._generation
             batch.append(call)
@@ -203,7 +205,7 @@ class Worker:
         session = call.session
         self._tally.engine_seconds += seconds
         error = wire.unpack_error(error_kind, answer) if error_kind else None
-        if session is not None:
+        if session is not None and call.operation != "close":
             session.engine_seconds += seconds
             error = session.failure or error
             if error is None:
@@ -243,6 +245,9 @@ class Worker:
         if process is None or self._lost.is_set():
             return
         process.trim_log()
+        if process.is_over():
+            process.kill()  # something that it forked still holds the line
+            return
         self._age += elapsed
         limit = START_SECONDS
         if process.ready:
@@ -290,15 +295,15 @@ class Worker:
         self._failed_starts += 1
         error, self._start_error = self._start_error, None
         if isinstance(error, ConfigError | MissingDependency):
-            self._given_up = error
+            self.given_up = error
         elif self._failed_starts >= START_ATTEMPTS:
             reason = error or (f"no hello in {START_SECONDS:g} s" if process.timed_out else ending)
             what = f"the engine of {self._spec} did not start, {self._failed_starts} times in a row"
-            self._given_up = EnvCrash(f"{what}: {reason}")
+            self.given_up = EnvCrash(f"{what}: {reason}")
 
     async def close(self, error: DreamGymError) -> None:
         """Answer all that is open with this error and end the process."""
-        self._given_up = error
+        self.given_up = error
         for call in (*self._flying, *self._queue):
             call.fail(error)
         self._queue.clear()

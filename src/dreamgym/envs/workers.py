@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dreamgym.envs.worker import Call, Session, Tally, Worker
-from dreamgym.errors import ConfigError, EnvError
+from dreamgym.errors import ConfigError, EnvError, MissingDependency
 from dreamgym.types import Task
 
 
@@ -60,13 +60,21 @@ class WorkerPool:
 
     async def ask(self, operation: str, payload: Any) -> Any:
         """Ask the engine something that belongs to no episode: `tasks` or `entities`."""
-        running = [worker for worker in self._workers if worker.identity is not None]
-        worker = min(running or self._workers[:1], key=lambda one: one.load)
+        usable = self._usable()
+        running = [worker for worker in usable if worker.identity is not None]
+        worker = min(running or usable[:1], key=lambda one: one.load)
         return await self._call(worker, operation, payload)
+
+    def _usable(self) -> list[Worker]:
+        """Return the workers that take calls, or where there are none, those that say why."""
+        for worker in self._workers:
+            if isinstance(worker.given_up, ConfigError | MissingDependency):
+                return [worker]  # the same would happen to any other
+        return [worker for worker in self._workers if worker.given_up is None] or self._workers
 
     async def open(self, task: Task) -> Session:
         """Open a game on the worker with the fewest sessions, the first of equals."""
-        worker = min(self._workers, key=lambda one: one.sessions)
+        worker = min(self._usable(), key=lambda one: one.sessions)
         session = Session(next(self._numbers), task, worker)
         worker.sessions += 1
         try:
@@ -83,9 +91,9 @@ class WorkerPool:
         return await self._call(session.worker, operation, payload, session)
 
     async def close_session(self, session: Session) -> None:
-        """End a session; one that failed has nothing left to close."""
+        """End a session."""
         session.worker.sessions -= 1
-        if session.failure is None and not self._closed:
+        if not self._closed:
             await self._call(session.worker, "close", None, session)
 
     def stats(self) -> PoolStats:

@@ -18,8 +18,9 @@ from dreamgym.types import Observation, Opening, Split, StepResult, Task
 class LedgerGame:
     """Shows every action so far, so that a lost or doubled one is seen at once."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, open_games: list[str]) -> None:
         self._task = task
+        self._open_games = open_games
         self._written: list[str] = []
         self._seed = 0
 
@@ -87,10 +88,18 @@ class LedgerGame:
         with Path(rest).open("w") as file:
             file.write(str(subprocess.Popen(["sleep", "3600"]).pid))
 
+    def _do_fork(self, _rest: str) -> None:
+        if os.fork() == 0:
+            time.sleep(3600)
+
+    def _do_count(self, _rest: str) -> str:
+        return f"{len(self._open_games)} open"
+
     def expert(self) -> tuple[str, ...]:
         return (str(os.getpid()),)
 
     def close(self) -> None:
+        self._open_games.remove(self._task.id)
         if "stubborn" in self._written:
             raise ValueError("I will not go")
 
@@ -105,6 +114,7 @@ class LedgerEngine:
             with Path(str(params["log"])).open("a") as file:
                 file.write("start\n")
         self._spec = str(spec)
+        self._open_games: list[str] = []
         _start(str(params["start"]))
 
     def tasks(self, split: Split) -> tuple[Task, ...]:
@@ -113,7 +123,8 @@ class LedgerEngine:
     def open(self, task: Task) -> LedgerGame:
         if not task.key.isdigit():
             raise ConfigError(f"no task '{task.key}': keys are numbers")
-        return LedgerGame(task)
+        self._open_games.append(task.id)
+        return LedgerGame(task, self._open_games)
 
     def entities(self, opening: Opening) -> frozenset[str]:
         return frozenset(opening.observation.text.split())
@@ -137,6 +148,10 @@ def _start(how: str) -> None:
         case ["once", path] if not Path(path).exists():
             Path(path).touch()
             os._exit(6)
+        case ["alone", path]:
+            if Path(path).exists():
+                os._exit(7)
+            Path(path).touch()
 
 
 def make_engine(spec: EnvSpec) -> LedgerEngine:

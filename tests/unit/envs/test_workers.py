@@ -190,6 +190,49 @@ def test_what_an_engine_raises_fails_its_episode_and_the_worker_lives_on() -> No
     in_world(play)
 
 
+def test_a_failed_episode_is_closed_where_it_lives() -> None:
+    async def play(world: RealWorld) -> None:
+        bad, good = await begin(world, 0), await begin(world, 1)
+        with pytest.raises(EnvError, match="the drawer is stuck"):
+            await bad.step("raise")
+        assert (await good.step("count")).observation.text == "1/7: 2 open"
+        await bad.close()
+        assert (await good.step("count")).observation.text == "1/7: 2 open 1 open"
+
+    in_world(play)
+
+
+def test_a_crash_is_seen_even_if_a_fork_holds_the_line() -> None:
+    async def play(world: RealWorld) -> None:
+        env = await begin(world, 0)
+        await env.step("fork")
+        with pytest.raises(EnvCrash, match="exit code 3"):
+            await asyncio.wait_for(env.step("exit"), timeout=10)
+
+    in_world(play)
+
+
+def test_a_worker_that_was_given_up_gets_no_more_sessions(tmp_path: Path) -> None:
+    async def play(world: RealWorld) -> None:
+        await begin(world, 0)
+        with pytest.raises(EnvCrash, match="did not start, 3 times in a row: exit code 7"):
+            await begin(world, 1)
+        for number in range(3):
+            await begin(world, number)
+
+    in_world(play, spec=f"{SPEC}?start=alone {tmp_path}/first", workers=2)
+
+
+def test_no_process_at_all_is_an_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+
+    async def play(world: RealWorld) -> None:
+        with pytest.raises(EnvCrash, match=r"no worker process could be started: .*No such file"):
+            await world.info()
+
+    in_world(play)
+
+
 def test_an_answer_of_the_wrong_kind_is_an_error() -> None:
     async def play(world: RealWorld) -> None:
         env = await begin(world, 0)
