@@ -188,6 +188,8 @@ class HttpLLM:
             limits=httpx.Limits(max_connections=room, max_keepalive_connections=room),
             # A proxy from the environment cannot reach this machine's own servers.
             trust_env=not _is_loopback(self.base_url),
+            # Without TLS there is nothing to verify, and loading certificates takes a while.
+            verify=self.base_url.startswith("https:"),
         )
 
     def _read(self, status: int, headers: httpx.Headers, raw: bytes) -> Completion | Failure:

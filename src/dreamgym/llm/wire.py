@@ -158,15 +158,13 @@ def _tokens(choice: Mapping[str, Any]) -> SampledTokens | None:
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict):
         return None
+    # The older shape of the completions endpoint, and vLLM's own field for ids.
+    values: object = logprobs.get("token_logprobs")
+    ids: object = choice.get("token_ids")
     entries = logprobs.get("content")
-    ids: object = None
     if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries):
         values = [entry.get("logprob") for entry in entries]
-        ids = [entry.get("id") for entry in entries]
-    else:
-        # The older shape of the completions endpoint.
-        values = logprobs.get("token_logprobs")
-    ids = choice.get("token_ids") or ids
+        ids = ids or [entry.get("id") for entry in entries]
     if not isinstance(ids, list) or not isinstance(values, list) or len(ids) != len(values):
         return None
     if not all(_is_count(token) for token in ids):

@@ -265,14 +265,17 @@ def _error(message: str) -> bytes:
     return _as_json({"error": {"message": message, "type": "chaos", "code": None}})
 
 
-def _in_one_second() -> str:
-    return formatdate(time.time() + 1, usegmt=True)
+def _come_back_in_one_second() -> dict[str, str]:
+    now = time.time()
+    # Both from one reading of the clock, or the difference would now and then be zero.
+    dates = {"date": now, "retry_after": now + 1}
+    return {name: formatdate(moment, usegmt=True) for name, moment in dates.items()}
 
 
 _STATUS_FAULTS: Mapping[Fault | None, Callable[[], tuple[int, dict[str, str]]]] = {
     Fault.RATE_LIMIT: lambda: (429, {}),
     Fault.RATE_LIMIT_SECONDS: lambda: (429, {"retry_after": "0.1"}),
-    Fault.RATE_LIMIT_DATE: lambda: (429, {"retry_after": _in_one_second()}),
+    Fault.RATE_LIMIT_DATE: lambda: (429, _come_back_in_one_second()),
     Fault.SERVER_ERROR: lambda: (500, {}),
     Fault.UNAVAILABLE: lambda: (503, {"content_type": "text/html"}),
     Fault.BAD_REQUEST: lambda: (400, {}),
@@ -295,18 +298,13 @@ async def _send(
     writer: asyncio.StreamWriter,
     status: int,
     body: bytes,
-    *,
-    content_type: str = "application/json",
     **headers: str,
 ) -> None:
-    lines = [
-        f"HTTP/1.1 {status} chaos",
-        f"date: {formatdate(usegmt=True)}",
-        f"content-type: {content_type}",
-        f"content-length: {len(body)}",
-        *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items()),
-    ]
-    writer.write("\r\n".join(lines).encode() + _HEAD_END + body)
+    usual = {"date": formatdate(usegmt=True), "content_type": "application/json"}
+    fields = {**usual, "content_length": str(len(body)), **headers}
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
+    head = "\r\n".join([f"HTTP/1.1 {status} chaos", *lines])
+    writer.write(head.encode() + _HEAD_END + body)
     await writer.drain()
 
 
