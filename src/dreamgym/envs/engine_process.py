@@ -113,10 +113,10 @@ class _Games:
         """Answer, which is all that is asked."""
 
     def _tasks(self, _session: int, split: Split) -> tuple[Task, ...]:
-        return tuple(self._timed(self._engine.tasks, split))
+        return tuple(map(wire.check_task, self._timed(self._engine.tasks, split)))
 
     def _entities(self, _session: int, opening: Opening) -> frozenset[str]:
-        return frozenset(self._timed(self._engine.entities, opening))
+        return frozenset(wire.check_texts(self._timed(self._engine.entities, opening)))
 
     def _open(self, session: int, task: Task) -> None:
         self._games[session] = self._timed(self._engine.open, task)
@@ -128,7 +128,7 @@ class _Games:
         return wire.pack_step(self._timed(self._games[session].step, action))
 
     def _expert(self, session: int, _payload: None) -> tuple[str, ...]:
-        return tuple(self._timed(self._games[session].expert))
+        return wire.check_texts(self._timed(self._games[session].expert))
 
     def _close(self, session: int, _payload: None) -> None:
         game = self._games.pop(session, None)

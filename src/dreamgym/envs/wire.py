@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dreamgym import errors
 from dreamgym.errors import DreamGymError, EnvError
-from dreamgym.types import Observation, Opening, StepResult
+from dreamgym.types import Observation, Opening, StepResult, Task
 
 Request = tuple[str, int, Any]
 """Operation, session (0 for none), payload."""
@@ -57,9 +57,7 @@ def pack_observation(observation: object) -> tuple[str, tuple[str, ...] | None]:
         raise EnvError(f"an observation's text is a str, the engine gave {_kind(text)}")
     if admissible is None:
         return str(text), None
-    if not all(isinstance(action, str) for action in admissible):
-        raise EnvError(f"admissible actions are texts, the engine gave {admissible!r}")
-    return str(text), tuple(map(str, admissible))
+    return str(text), check_texts(admissible)
 
 
 def pack_step(result: object) -> tuple[Any, ...]:
@@ -85,8 +83,22 @@ def check_opening(opening: object) -> Opening:
     """Check an engine's answer to a reset."""
     if not isinstance(opening, Opening):
         raise EnvError(f"a reset gives an Opening, the engine gave {_kind(opening)}")
-    pack_observation(opening.observation)
-    return opening
+    return Opening(check_task(opening.task), Observation(*pack_observation(opening.observation)))
+
+
+def check_task(task: object) -> Task:
+    """Check a task of an engine; a class of the engine's own would not be known elsewhere."""
+    if type(task) is not Task:
+        raise EnvError(f"a Task was due, the engine gave {_kind(task)}")
+    return task
+
+
+def check_texts(values: Iterable[object]) -> tuple[str, ...]:
+    """Check a list of actions or names that an engine gave."""
+    texts = tuple(values)
+    if not all(isinstance(text, str) for text in texts):
+        raise EnvError(f"texts were due, the engine gave {texts!r:.80}")
+    return tuple(map(str, texts))
 
 
 def _kind(value: object) -> str:

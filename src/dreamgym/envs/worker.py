@@ -224,7 +224,10 @@ class Worker:
         """Note what happened in an episode; return the answer as a value, or what is wrong."""
         match call.operation:
             case "step":
-                result = wire.unpack_step(answer)
+                try:
+                    result = wire.unpack_step(answer)
+                except ValueError as error:
+                    return None, EnvError(f"{call}: {error}")
                 session.actions.append(call.payload)
                 session.last = result.observation
                 session.ended = result.terminated or result.truncated

@@ -88,6 +88,9 @@ class LedgerGame:
         with Path(rest).open("w") as file:
             file.write(str(subprocess.Popen(["sleep", "3600"]).pid))
 
+    def _do_cpu(self, _rest: str) -> str:
+        return str(time.process_time())
+
     def _do_fork(self, _rest: str) -> None:
         if os.fork() == 0:
             time.sleep(3600)

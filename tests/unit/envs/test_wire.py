@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,10 @@ def test_numbers_become_plain() -> None:
         (("text", 0.0, False), "gives a StepResult, the engine gave tuple"),
         (StepResult("text"), "an Observation was due, the engine gave str"),  # type: ignore[arg-type]
         (StepResult(Observation(b"text")), "text is a str, the engine gave bytes"),  # type: ignore[arg-type]
-        (StepResult(Observation("text", ("go", 1))), "admissible actions are texts"),  # type: ignore[arg-type]
+        (
+            StepResult(Observation("text", ("go", 1))),
+            "texts were due, the engine gave \\('go', 1\\)",
+        ),  # type: ignore[arg-type]
     ],
 )
 def test_answers_of_the_wrong_kind_are_named(result: Any, message: str) -> None:
@@ -61,9 +65,24 @@ def test_answers_of_the_wrong_kind_are_named(result: Any, message: str) -> None:
 
 def test_openings_are_checked() -> None:
     opening = Opening(Task("id", "env", "key", Split.TRAIN), Observation("text"))
-    assert wire.check_opening(opening) is opening
+    assert wire.check_opening(opening) == opening
     with pytest.raises(EnvError, match="a reset gives an Opening"):
         wire.check_opening(("text", {}))
+    with pytest.raises(EnvError, match="a Task was due, the engine gave OwnTask"):
+        wire.check_opening(replace(opening, task=OwnTask("id", "env", "key", Split.TRAIN)))
+    with pytest.raises(EnvError, match="a Task was due, the engine gave str"):
+        wire.check_task("task-1")
+
+
+class OwnTask(Task):
+    """A task that only a plugin knows."""
+
+
+def test_texts_are_checked() -> None:
+    assert wire.check_texts(np.array(["go", "look"])) == ("go", "look")
+    assert type(wire.check_texts(np.array(["go"]))[0]) is str
+    with pytest.raises(EnvError, match="texts were due"):
+        wire.check_texts([b"go"])
 
 
 class PluginError(MissingDependency):

@@ -402,6 +402,24 @@ def test_engine_time_is_counted() -> None:
     in_world(play)
 
 
+def test_a_step_costs_little_beside_the_engine() -> None:
+    """`benchmarks/workers.py` measures about 50 us; the bound leaves room for a slow machine."""
+
+    async def play(world: RealWorld) -> None:
+        envs = [await begin(world, number % 10) for number in range(64)]
+
+        async def used() -> float:
+            theirs = (await envs[0].step("cpu")).observation.text.split()[-1]
+            return time.process_time() + float(theirs)
+
+        before = await used()
+        for _ in range(30):
+            await asyncio.gather(*(env.step("note") for env in envs))
+        assert (await used() - before) / (30 * 64) < 300e-6
+
+    in_world(play)
+
+
 def test_closing_ends_the_processes_and_what_they_started(tmp_path: Path) -> None:
     numbers: list[int] = []
 
