@@ -30,6 +30,8 @@ _FUNCTION_WORDS = frozenset(
 """Words that say little about a state; they count for less on their own."""
 
 _FAINT = 0.25
+_TITLE = 0.5
+"""What the first line of several counts for on its own: it tends to name the place."""
 _VOCABULARY = 1 << 20
 """Distinct features remembered before the memory of their hashes is emptied."""
 
@@ -72,27 +74,33 @@ class HashingEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one unit vector per text; a text without words gets a fixed vector of its own."""
+        sums = self._sums([_WORD.findall(text.lower()) for text in texts])
+        titled = [number for number, text in enumerate(texts) if "\n" in text]
+        if titled:
+            firsts = (texts[number].partition("\n")[0].lower() for number in titled)
+            titles = [[f"# {word}" for word in _WORD.findall(first)] for first in firsts]
+            sums[titled] = unit_rows(sums[titled]) + _TITLE * unit_rows(self._sums(titles))
+        return unit_rows(sums)
+
+    def _sums(self, texts: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+        """Add up the features of each text, given as words."""
         places: list[int] = []
         weights: list[float] = []
-        for number, text in enumerate(texts):
-            self._features(text, number * self._dimensions, places, weights)
-        size = len(texts) * self._dimensions
-        sums = np.bincount(
+        slots = self._slots
+        for number, words in enumerate(texts):
+            offset = number * self._dimensions
+            counts = Counter(words)
+            counts.update(map("%s %s".__mod__, pairwise(words)))
+            for feature, count in counts.items():
+                place, weight = slots[feature]
+                places.append(offset + place)
+                weights.append(weight if count == 1 else weight * _LOG[min(count, len(_LOG)) - 1])
+        sums: NDArray[np.float64] = np.bincount(
             np.array(places, dtype=np.int64),
             weights=np.array(weights, dtype=np.float64),
-            minlength=size,
-        )
-        return unit_rows(sums.reshape(len(texts), self._dimensions))
-
-    def _features(self, text: str, offset: int, places: list[int], weights: list[float]) -> None:
-        words = _WORD.findall(text.lower())
-        counts = Counter(words)
-        counts.update(map("%s %s".__mod__, pairwise(words)))
-        slots = self._slots
-        for feature, count in counts.items():
-            place, weight = slots[feature]
-            places.append(offset + place)
-            weights.append(weight if count == 1 else weight * _LOG[min(count, len(_LOG)) - 1])
+            minlength=len(texts) * self._dimensions,
+        ).astype(np.float64)
+        return sums.reshape(len(texts), self._dimensions)
 
 
 def unit_rows(rows: NDArray[Any]) -> Vectors:

@@ -21,8 +21,10 @@ Rows = NDArray[np.int64]
 NEAR = 1e-5
 """Fast scores may be off by this much; what comes closer to the k-th best is scored again."""
 
-_CHUNK = 32_768
-_GONE = np.float32(-9.0)
+_AT_ONCE = 32
+"""Queries scored together: more would only fill memory with scores."""
+_PEAK = 64
+_GONE = -9.0
 """Below any cosine: marks rows that must not be found."""
 
 
@@ -60,53 +62,67 @@ def scan(
     blocks: Iterable[Block], queries: Vectors, *, k: int, skip: Sequence[Rows]
 ) -> list[list[Found]]:
     """Return the k nearest rows of each query, nearest first, without the rows it skips."""
-    races = [_Race(query, k, skipped) for query, skipped in zip(queries, skip, strict=True)]
+    filled = [block for block in blocks if len(block.rows)]
+    if not filled:
+        return [[] for _ in queries]
+    found = []
+    for start in range(0, len(queries), _AT_ONCE):
+        part = queries[start : start + _AT_ONCE]
+        scores = _scores(filled, part)
+        for query, line, skipped in zip(part, scores, skip[start:], strict=False):
+            found.append(_best(filled, query, line, k=k, skip=skipped))
+    return found
+
+
+def _scores(blocks: Sequence[Block], queries: Vectors) -> Vectors:
+    """Return the fast scores of all rows, block after block, one line per query."""
+    scores = np.empty((len(queries), sum(len(block.rows) for block in blocks)), dtype=np.float32)
+    start = 0
     for block in blocks:
-        for start in range(0, len(block.rows), _CHUNK):
-            end = min(start + _CHUNK, len(block.rows))
-            rows, vectors = block.rows[start:end], block.vectors[start:end]
-            dead = block.dead[(block.dead >= start) & (block.dead < end)] - start
-            scores = queries @ vectors.T
-            for race, line in zip(races, scores, strict=True):
-                line[dead] = _GONE
-                race.enter(rows, vectors, line)
-    return [race.winners() for race in races]
+        end = start + len(block.rows)
+        if len(queries) == 1:  # BLAS is slow at matrices of a single row
+            np.matmul(block.vectors, queries[0], out=scores[0, start:end])
+        else:
+            np.matmul(queries, block.vectors.T, out=scores[:, start:end])
+        if len(block.dead):
+            scores[:, start + block.dead] = _GONE
+        start = end
+    return scores
 
 
-class _Race:
-    """The best rows of one query so far."""
+def _best(
+    blocks: Sequence[Block], query: Vectors, scores: Vectors, *, k: int, skip: Rows
+) -> list[Found]:
+    """Find the rows that may be among the k nearest, and score those exactly."""
+    if len(skip):
+        start = 0
+        for block in blocks:
+            places = np.searchsorted(block.rows, skip)
+            places = places[places < len(block.rows)]
+            scores[start + places[np.isin(block.rows[places], skip)]] = _GONE
+            start += len(block.rows)
+    good = np.flatnonzero(scores >= max(_low_bar(scores, k) - NEAR, _GONE / 2))
+    if len(good) > k:
+        near = scores[good]
+        good = good[near >= np.partition(near, -k)[-k] - NEAR]
+    rows, vectors = [], []
+    start = 0
+    for block in blocks:
+        end = start + len(block.rows)
+        mine = good[np.searchsorted(good, start) : np.searchsorted(good, end)] - start
+        if len(mine):
+            rows.append(block.rows[mine])
+            vectors.append(block.vectors[mine])
+        start = end
+    if not rows:
+        return []
+    return rescore(np.concatenate(rows), np.concatenate(vectors), query, k=k)
 
-    def __init__(self, query: Vectors, k: int, skip: Rows) -> None:
-        self._query = query
-        self._k = k
-        self._skip = skip
-        self._bar = float(_GONE) / 2
-        """The k-th best score so far."""
-        self._rows: list[Rows] = []
-        self._vectors: list[Vectors] = []
-        self._scores: list[Vectors] = []
 
-    def enter(self, rows: Rows, vectors: Vectors, scores: Vectors) -> None:
-        if len(self._skip):
-            places = np.searchsorted(rows, self._skip)
-            places = places[places < len(rows)]
-            scores[places[np.isin(rows[places], self._skip)]] = _GONE
-        good = np.flatnonzero(scores >= self._bar - NEAR)
-        if len(good) > 4 * self._k:
-            self._bar = float(np.partition(scores[good], -self._k)[-self._k])
-            good = good[scores[good] >= self._bar - NEAR]
-        if len(good):
-            self._rows.append(rows[good])
-            self._vectors.append(vectors[good])
-            self._scores.append(scores[good])
-
-    def winners(self) -> list[Found]:
-        if not self._rows:
-            return []
-        rows, vectors = np.concatenate(self._rows), np.concatenate(self._vectors)
-        scores = np.concatenate(self._scores)
-        if len(rows) > self._k:
-            bar = np.partition(scores, -self._k)[-self._k]
-            good = scores >= bar - NEAR
-            rows, vectors = rows[good], vectors[good]
-        return rescore(rows, vectors, self._query, k=self._k)
+def _low_bar(scores: Vectors, k: int) -> float:
+    """Return a score that at least k rows reach, quickly: the k-th best of many rows' maxima."""
+    whole = len(scores) - len(scores) % _PEAK
+    if whole < 4 * k * _PEAK:
+        return float(np.partition(scores, -k)[-k]) if len(scores) > k else _GONE
+    peaks = scores[:whole].reshape(-1, _PEAK).max(axis=1)
+    return float(np.partition(peaks, -k)[-k])

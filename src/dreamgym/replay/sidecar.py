@@ -11,7 +11,9 @@ import json
 import logging
 import mmap
 import os
+import time
 import zlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -64,6 +66,7 @@ def save(path: Path, stamp: Stamp, cells: Cells) -> None:
         "shapes": [array.shape for array in arrays],
         "check": check,
     }
+    _sweep(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as file:
@@ -77,6 +80,14 @@ def save(path: Path, stamp: Stamp, cells: Cells) -> None:
     except OSError as error:
         logger.warning("could not write %s (%s); it will be made again", path, error)
         temporary.unlink(missing_ok=True)
+
+
+def _sweep(path: Path) -> None:
+    """Remove what writers left behind that were killed an hour ago or longer."""
+    for torn in path.parent.glob(f".{path.name}.*"):
+        with suppress(FileNotFoundError):
+            if time.time() - torn.stat().st_mtime > 3600:
+                torn.unlink()
 
 
 def load(path: Path) -> tuple[Stamp, Cells] | None:
