@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -159,6 +160,40 @@ def test_killed_in_mid_step() -> None:
         assert (await waiting).observation.text == "1/7: first second"
 
     in_world(play)
+
+
+def test_random_kills_lose_and_repeat_nothing() -> None:
+    """Whoever was not being worked on when a worker died ends as if nothing had happened."""
+    kills, episodes, turns = 6, 24, 20
+
+    async def play(world: RealWorld) -> None:
+        envs = [await begin(world, number % 10, seed=number) for number in range(episodes)]
+
+        async def episode(env: RealEnv) -> str:
+            for turn in range(turns):
+                result = await env.step(f"slow 0.00{turn % 5}")
+            return result.observation.text
+
+        async def kill() -> None:
+            rng = random.Random(5)
+            for _ in range(kills):
+                await asyncio.sleep(rng.uniform(0.05, 0.3))
+                probe = await begin(world, 0)
+                (number,) = await probe.expert()
+                await probe.close()
+                os.kill(int(number), signal.SIGKILL)
+
+        *texts, _ = await asyncio.gather(*map(episode, envs), kill(), return_exceptions=True)
+        crashed = [text for text in texts if isinstance(text, EnvCrash)]
+        written = " ".join(f"slow 0.00{turn % 5}" for turn in range(turns))
+        expected = [f"{number % 10}/{number}: {written}" for number in range(episodes)]
+        assert [text for text in texts if text not in crashed] == [
+            wanted for wanted, text in zip(expected, texts, strict=True) if text not in crashed
+        ]
+        assert 1 <= world.stats().restarts <= kills
+        assert len(crashed) <= world.stats().restarts
+
+    in_world(play, workers=2)
 
 
 def test_killed_while_idle_fails_nobody() -> None:
