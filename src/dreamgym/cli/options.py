@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -42,7 +42,7 @@ def resolve_config(
     preset: str | None,
     files: list[Path] | None,
     settings: list[str] | None,
-    flags: dict[str, object | None],
+    flags: Mapping[str, object | None],
 ) -> RunConfig:
     """Return the config that the options add up to; a flag counts as the last `--set`."""
     given = [f"{name}={_quoted(value)}" for name, value in flags.items() if value is not None]

@@ -1,4 +1,4 @@
-"""The eval job: a policy on one split of a real world, with what that split shares with training."""
+"""The eval job: a policy on one split of a real world, and what that split shares with training."""
 
 from __future__ import annotations
 
