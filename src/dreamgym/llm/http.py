@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import random
+import ssl
 from collections import Counter
 
 import httpx
@@ -76,7 +77,9 @@ class HttpLLM:
         self._rng = random.Random(seed)
         self._clock: Clock = clock or SystemClock()
         self._throttle = Throttle(self._limits, clock=self._clock)
-        self._client: httpx.AsyncClient | None = None
+        self._clients: list[httpx.AsyncClient] = []
+        self._idle: list[httpx.AsyncClient] = []
+        self._certificates: ssl.SSLContext | None = None
         self._counts: Counter[str] = Counter()
 
     def __repr__(self) -> str:
@@ -169,28 +172,44 @@ class HttpLLM:
     async def _post(
         self, path: str, body: bytes, headers: dict[str, str]
     ) -> tuple[int, httpx.Headers, bytes]:
-        if self._client is None:
-            self._client = self._open_client()
         raw = bytearray()
         url = f"{self.base_url}/{path}"
-        async with self._client.stream("POST", url, content=body, headers=headers) as response:
-            async for chunk in response.aiter_bytes():
-                raw += chunk
-                if len(raw) > self._limits.reply_bytes:
-                    raise httpx.StreamError(f"the reply passes {self._limits.reply_bytes} bytes")
+        client = self._idle.pop() if self._idle else self._open_client()
+        try:
+            async with client.stream("POST", url, content=body, headers=headers) as response:
+                async for chunk in response.aiter_bytes():
+                    raw += chunk
+                    if len(raw) > self._limits.reply_bytes:
+                        most = self._limits.reply_bytes
+                        raise httpx.StreamError(f"the reply passes {most} bytes")
+        finally:
+            self._idle.append(client)
         return response.status_code, response.headers, bytes(raw)
 
     def _open_client(self) -> httpx.AsyncClient:
-        room = self._limits.concurrency
-        return httpx.AsyncClient(
+        """Make a client with one connection; there are as many as there are requests at once.
+
+        A client with many connections looks at each of them for each request, which at 64 takes
+        longer than everything else together.
+        """
+        client = httpx.AsyncClient(
             # Attempts are timed as a whole; a limit per read would let a slow drip go on for ever.
             timeout=httpx.Timeout(None),
-            limits=httpx.Limits(max_connections=room, max_keepalive_connections=room),
+            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1),
             # A proxy from the environment cannot reach this machine's own servers.
             trust_env=not _is_loopback(self.base_url),
-            # Without TLS there is nothing to verify, and loading certificates takes a while.
-            verify=self.base_url.startswith("https:"),
+            verify=self._tls(),
         )
+        self._clients.append(client)
+        return client
+
+    def _tls(self) -> ssl.SSLContext | bool:
+        """Return what to verify servers with; read once, because loading certificates is slow."""
+        if not self.base_url.startswith("https:"):
+            return False
+        if self._certificates is None:
+            self._certificates = httpx.create_ssl_context()
+        return self._certificates
 
     def _read(self, status: int, headers: httpx.Headers, raw: bytes) -> Completion | Failure:
         if 200 <= status < 300:
@@ -254,8 +273,8 @@ class HttpLLM:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            client, self._client = self._client, None
+        clients, self._clients, self._idle = self._clients, [], []
+        for client in clients:
             await client.aclose()
 
 
