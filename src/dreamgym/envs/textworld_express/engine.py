@@ -28,13 +28,15 @@ def make_engine(spec: EnvSpec) -> TwxEngine:
 class TwxEngine:
     """One Java process with as many games of one kind as are wanted."""
 
-    def __init__(self, spec: EnvSpec) -> None:
+    def __init__(self, spec: EnvSpec, *, jvm: Jvm | None = None) -> None:
+        """Start Java, or move into a running one, which then stays its owner's to close."""
         self._spec = str(spec)
         self.settings = read_settings(spec)
         self._place = place_of(spec)
         self._version = engine_version()
         self._tasks: dict[Split, tuple[Task, ...]] = {}
-        self._jvm = Jvm()
+        self._jvm = jvm or Jvm()
+        self._owns_jvm = jvm is None
         self._idle: list[Server] = []
         self._sorting = SortingProblems(self._jvm) if spec.name == "sorting" else None
         try:
@@ -47,6 +49,11 @@ class TwxEngine:
     def version(self) -> str:
         """Name and version of the engine."""
         return self._version
+
+    @property
+    def pid(self) -> int:
+        """The number of the Java process."""
+        return self._jvm.pid
 
     @property
     def mapper(self) -> str:
@@ -82,8 +89,9 @@ class TwxEngine:
         return entities(opening.task.goal, opening.observation.text)
 
     def close(self) -> None:
-        """End the Java process and every game in it."""
-        self._jvm.close()
+        """End the Java process, if it is this engine's own, and every game in it."""
+        if self._owns_jvm:
+            self._jvm.close()
 
     def borrow(self) -> Server:
         """Hand out a place for a game."""
@@ -151,6 +159,11 @@ class TwxGame:
         self._over = True
         self._past: list[str] = []
         self._plan: tuple[str, ...] | None = None
+
+    @property
+    def raw(self) -> Answer | None:
+        """What the engine said last, in its own words."""
+        return self._answer
 
     def reset(self, seed: int) -> Opening:
         """Start from the task's first state; the game has no chance in it, so any seed will do."""

@@ -68,7 +68,8 @@ class Jvm:
     def __init__(self) -> None:
         engine_version()
         self._process, port, password = _start()
-        self._socket = socket.create_connection(("127.0.0.1", port))
+        self.address = ("127.0.0.1", port)
+        self._socket = socket.create_connection(self.address)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._answers = self._socket.makefile("rb")
         self._lock = threading.Lock()
@@ -109,17 +110,11 @@ class Jvm:
         self.ask(f"m\nd\n{target}\ne\n")
 
     def close(self) -> None:
-        """End the Java process; closing twice is fine."""
+        """End the Java process at once, since it keeps nothing; closing twice is fine."""
         self._answers.close()
         self._socket.close()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._process.kill()
+        self._process.communicate()
 
     def _state(self) -> str:
         code = self._process.poll()
@@ -206,7 +201,7 @@ def _read(line: bytes) -> Answer:
         fields["observation"],
         fields["look"],
         fields["inventory"],
-        tuple(sorted(fields["validActions"])),
+        tuple(sorted(set(fields["validActions"]))),
         fields["score"],
         fields["tasksuccess"],
         fields["taskfailure"],
@@ -254,6 +249,7 @@ def _launch(command: list[str], folder: Path) -> tuple[subprocess.Popen[bytes], 
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for us to answer, not for Java.
     )
     # A Java that hangs instead of starting must not hang us with it.
     watchdog = threading.Timer(START_SECONDS, process.kill)

@@ -27,12 +27,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from dreamgym.envs.textworld_express.games import GameSettings
 from dreamgym.envs.textworld_express.mapper import MAPPER
+from dreamgym.errors import ConfigError, EnvCrash, EnvError
 from dreamgym.files import cache_dir, write_atomically
 from dreamgym.types import Split, digest
 
@@ -44,8 +46,6 @@ SCHEME = "1"
 FIRST_SEED = {Split.TRAIN: 0, Split.DEV: 10_000, Split.TEST: 20_000}
 SEEDS = 10_000
 """How many seeds a split has."""
-TRIES = 10
-"""How many seeds may be tried per task wanted."""
 PATIENCE = 300
 """After how many seeds in a row without a new task a split is taken to be exhausted."""
 
@@ -86,28 +86,43 @@ def seeds_of(
 ) -> tuple[int, ...]:
     """List the seeds of a split, from the cache if they were ever listed before."""
     count, first = settings.counts[split], FIRST_SEED[split]
-    if settings.holdout == "seed" or (split is Split.TRAIN and settings.folds_apart):
+    plain = settings.holdout == "seed" or (split is Split.TRAIN and settings.folds_apart)
+    if plain and settings.game != "mapreader":
         return tuple(range(first, first + count))
     fold = fold_of(settings, split)
     what = (settings.game, settings.engine_params, settings.fold, split.value, count)
-    key = " ".join(map(str, (SCHEME, version, MAPPER, *what)))
-    cached = _cached(key)
-    if cached is not None:
-        return cached
-    found: list[int] = []
+    key = " ".join(map(str, (SCHEME, version, MAPPER, settings.holdout, *what)))
+    found = _cached(key)
+    if found is None:
+        found = tuple(islice(_scan(split, fold, start=start, walk=walk, plain=plain), count))
+        _remember(key, found)
+    return found
+
+
+def _scan(
+    split: Split, fold: str, *, start: Callable[[str, int], Start], walk: Walk, plain: bool
+) -> Iterator[int]:
+    """Yield the seeds of a split one by one, until they seem to be exhausted."""
     repeats = _Repeats(fold, walk)
-    last = first
-    for seed in range(first, first + min(TRIES * count, SEEDS)):
-        if len(found) == count or seed - last > PATIENCE:
+    last = FIRST_SEED[split]
+    problem: EnvError | None = None
+    for seed in range(last, last + SEEDS):
+        if seed - last > PATIENCE:
             break
-        begin = start(fold, seed)
-        if not begin.own and owner(begin.state) is not split:
+        try:
+            begin = start(fold, seed)
+        except EnvCrash:
+            raise
+        except EnvError as error:  # MapReader finds no two rooms far enough apart in some maps.
+            problem = error
             continue
-        if split is Split.TRAIN or repeats.is_new(begin.state, seed):
-            found.append(seed)
+        if not (plain or begin.own) and owner(begin.state) is not split:
+            continue
+        if plain or split is Split.TRAIN or repeats.is_new(begin.state, seed):
             last = seed
-    _remember(key, found)
-    return tuple(found)
+            yield seed
+    if last == FIRST_SEED[split] and problem is not None:
+        raise ConfigError(f"no game can be made with these parameters: {problem}") from problem
 
 
 class _Repeats:
@@ -144,7 +159,7 @@ def _cached(key: str) -> tuple[int, ...] | None:
     return tuple(stored["seeds"])
 
 
-def _remember(key: str, seeds: list[int]) -> None:
+def _remember(key: str, seeds: tuple[int, ...]) -> None:
     try:
         write_atomically(_file(key), json.dumps({"key": key, "seeds": seeds}))
     except OSError as error:
