@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -24,7 +25,6 @@ LIMIT = 1000
 """How many tasks of each split are looked at unless told."""
 SECONDS = 60.0
 """How long that may take; some engines need seconds for a task. What was seen is kept on disk."""
-AT_ONCE = 16
 SEED = 0
 
 
@@ -64,6 +64,9 @@ class Overlap:
             starts = f"{self.tasks}{of_all} tasks have {self.first_states} different first states"
             return f"train: {starts} and mention {self.entities} entities"
         of_train = "" if self.train_tasks == self.all_train_tasks else f" of {self.all_train_tasks}"
+        if not self.tasks or not self.train_tasks:
+            seen = f"{self.tasks} {self.split} and {self.train_tasks} train tasks were looked at"
+            return f"held-out: not known, since {seen}"
         parts = [
             f"held-out: {self.shared_first_states} of {self.tasks} {self.split} tasks{of_all} "
             f"share a first state with {self.train_tasks}{of_train} train tasks",
@@ -97,7 +100,9 @@ async def measure_overlap(
         seconds: How long to go on opening tasks; those that were opened before cost nothing.
     """
     listed, train = await world.tasks(split), await world.tasks(Split.TRAIN)
-    wanted = {task.id: task for task in (*listed[:limit], *train[:limit])}
+    # In turn, so that there is something to compare however soon the time is up.
+    pairs = zip_longest(listed[:limit], train[:limit])
+    wanted = {task.id: task for pair in pairs for task in pair if task is not None}
     starts = await _look(world, list(wanted.values()), seconds=seconds)
     mine = [starts[task.id] for task in listed[:limit] if task.id in starts]
     theirs = [starts[task.id] for task in train[:limit] if task.id in starts]
@@ -128,7 +133,7 @@ async def _look(world: RealWorld, tasks: Sequence[Task], *, seconds: float) -> M
     missing = [task for task in tasks if task.id not in known]
     found: dict[str, _Start] = {}
     deadline = time.monotonic() + seconds
-    places = asyncio.Semaphore(AT_ONCE)
+    places = asyncio.Semaphore(2 * world.stats().workers)
 
     async def look(task: Task) -> None:
         async with places:

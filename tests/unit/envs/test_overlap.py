@@ -69,7 +69,9 @@ def test_a_limit_is_told() -> None:
 def test_what_was_seen_is_kept(cache: Path) -> None:
     nothing = measure(seconds=0.0)
     assert (nothing.tasks, nothing.train_tasks, nothing.entity_share) == (0, 0, 0.0)
-    assert nothing.describe().endswith("no entities are named")
+    assert nothing.describe() == (
+        "held-out: not known, since 0 test and 0 train tasks were looked at"
+    )
     measure(limit=2)
     assert measure(seconds=0.0).tasks == 2
     assert measure() == APART
@@ -93,4 +95,6 @@ def test_tasks_that_break_are_not_counted() -> None:
 
 
 def test_no_entities_no_share() -> None:
-    assert replace(APART, entities=0, shared_entities=0).entity_share == 0.0
+    unnamed = replace(APART, entities=0, shared_entities=0)
+    assert unnamed.entity_share == 0.0
+    assert unnamed.describe().endswith("no entities are named")
