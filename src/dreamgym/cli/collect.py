@@ -44,7 +44,7 @@ def collect(
     settings: options.Settings = None,
     dry_run: options.DryRun = False,
 ) -> None:
-    """Record episodes of the real environment into an experience store."""
+    """Record real episodes into an experience store."""
     flags = {
         "env.spec": env,
         "collect.split": split,

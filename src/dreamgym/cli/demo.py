@@ -27,7 +27,7 @@ def demo(
     out: Annotated[Path, typer.Option("--out", help="The run directory.")] = Path("runs/demo"),
     fresh: Fresh = False,
 ) -> None:
-    """Collect in the real environment, store it, and retrieve from it. No key, no GPU."""
+    """Record real experience, store it, find it again."""
     console = Console()
     config = options.resolve_config("demo", None, None, {"env.spec": env, "seed": seed})
     if fresh and (out / "run.json").exists():

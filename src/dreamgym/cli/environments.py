@@ -21,7 +21,7 @@ Spec = Annotated[str, typer.Argument(help="The environment, family/name?param=va
 
 
 def envs() -> None:
-    """List the environments, and how to install those that are missing."""
+    """List the environments and what they need."""
     rows = [(item.spec, item.about, item.status) for item in catalogue()]
     table(Console(), "Environments", ("spec", "what it is", "here"), rows)
 
@@ -31,7 +31,7 @@ def tasks(
     split: Annotated[Split, typer.Option("--split", help="train, dev or test.")] = Split.TEST,
     show: Annotated[int, typer.Option("--show", help="How many ids to print.")] = 5,
 ) -> None:
-    """List a split's tasks and say what it shares with the training split."""
+    """List a split and what it shares with training."""
     console = Console()
 
     async def look() -> tuple[tuple[Task, ...], str]:
@@ -50,7 +50,7 @@ def tasks(
 
 
 def check_env(env: Spec) -> None:
-    """Run the contract tests on an environment: yours or one that ships."""
+    """Run the contract tests on an environment."""
     findings = asyncio.run(run_checks(env))
     rows = [(item.name, _verdict(item), item.details) for item in findings]
     table(Console(), f"Contract of {env}", ("check", "verdict", "details"), rows)

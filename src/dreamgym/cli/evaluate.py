@@ -33,7 +33,7 @@ def evaluate(
     settings: options.Settings = None,
     dry_run: options.DryRun = False,
 ) -> None:
-    """Play held-out tasks in the real environment and report success with its interval."""
+    """Judge a policy on held-out tasks, for real."""
     flags = {
         "env.spec": env,
         "eval.split": split,

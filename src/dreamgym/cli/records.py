@@ -32,7 +32,7 @@ def import_(
     ] = 0.0,
     embedder: Embedder = "hashing",
 ) -> None:
-    """Read recorded trajectories of other tools into an experience store."""
+    """Read trajectories of other tools into a store."""
     config = ReplayConfig(embedder=embedder)
     with build.make_store(options.store_at(store), config) as opened:
         taken = run_import(
@@ -64,7 +64,7 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file.")] = False,
     embedder: Embedder = "hashing",
 ) -> None:
-    """Write a store's trajectories as a file for other tools."""
+    """Write a store's trajectories for other tools."""
     with open_existing(store, embedder) as opened:
         rows = run_export(
             opened,

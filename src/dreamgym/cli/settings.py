@@ -15,7 +15,7 @@ def config(
     config: options.Files = None,
     settings: options.Settings = None,
 ) -> None:
-    """List every setting with its value and its meaning."""
+    """List every setting, its value and meaning."""
     resolved = options.resolve_config(preset, config, settings, {})
     rows = [(item.name, repr(item.value), item.meaning) for item in describe(resolved)]
     console = Console()
