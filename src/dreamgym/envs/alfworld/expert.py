@@ -58,9 +58,7 @@ def _play(simulation: Simulation, aim: Aim, done: Sequence[str], *, limit: int) 
     command, plan = "", list[str]()
     try:
         for turn in range(len(done) + limit):
-            advice = agent.act(_game_state(simulation), 0, False, command) if command else "look"
-            if advice not in simulation.commands:
-                advice = "look"
+            advice = _advise(agent, simulation, command)
             command = done[turn] if turn < len(done) else advice
             simulation.step(command)
             if turn >= len(done):
@@ -72,6 +70,17 @@ def _play(simulation: Simulation, aim: Aim, done: Sequence[str], *, limit: int) 
         # it takes from an empty list.
         return ()
     return ()
+
+
+def _advise(agent: Any, simulation: Simulation, last: str) -> str:
+    """Return what upstream's own wrapper would take as the expert's next command."""
+    if not last:
+        return "look"
+    # The expert still speaks the older grammar, in which one puts: told that it moved something, it
+    # never learns that its hands are free, and no second object is ever found.
+    heard = last.replace("move ", "put ", 1) if last.startswith("move ") else last
+    advice = str(agent.act(_game_state(simulation), 0, False, heard))
+    return advice if advice in simulation.commands else "look"
 
 
 def _make_agent(aim: Aim, max_steps: int) -> Any:

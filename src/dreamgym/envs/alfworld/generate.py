@@ -67,35 +67,34 @@ class Sketch:
         return f"{self.goal} | {' '.join(self.receptacles)}"
 
 
-def draw_sketch(
-    upstream: Upstream, task_type: str, seed: int, *, size: Size, held_out: bool | None = None
-) -> Sketch:
-    """Choose room, goal and receptacles.
+Goals = dict[str, dict[str, list[str]]]
+"""Room -> thing -> places: what a problem of some type may ask for."""
 
-    Args:
-        upstream: ALFWorld, which knows what fits where.
-        task_type: One of `TASK_TYPES`.
-        seed: The same seed gives the same sketch.
-        size: How large the room is to be.
-        held_out: True to seek a held-out object, False for none of them, None not to care.
-    """
+
+def draw_sketch(
+    upstream: Upstream, task_type: str, seed: int, *, size: Size, goals: Goals
+) -> Sketch:
+    """Choose room, goal and receptacles; the same seed gives the same sketch."""
     rng = random.Random(derive_seed("alfworld sketch", task_type, seed))
-    options = _goals(upstream, task_type, held_out=held_out)
-    room = rng.choice(sorted({option[0] for option in options}))
-    thing = rng.choice(sorted({option[1] for option in options if option[0] == room}))
-    place = rng.choice(sorted(option[2] for option in options if option[:2] == (room, thing)))
+    room = rng.choice(list(goals))
+    thing = rng.choice(list(goals[room]))
+    place = rng.choice(goals[room][thing])
     receptacles = _furnish(upstream, rng, task_type, room=room, thing=thing, place=place, size=size)
     wording = rng.choice(upstream.goals[task_type]["templates"])
     goal = wording.format(obj=thing.lower(), recep=place.lower(), toggle=LAMP.lower())
     return Sketch(task_type, seed, room, thing, place, receptacles, goal)
 
 
-def _goals(
-    upstream: Upstream, task_type: str, *, held_out: bool | None
-) -> list[tuple[str, str, str]]:
-    """Return every (room, thing, place) that makes a problem of the type."""
+def possible_goals(upstream: Upstream, task_type: str, *, held_out: bool | None = None) -> Goals:
+    """Return everything that a problem of a type may ask for.
+
+    Args:
+        upstream: ALFWorld, which knows what fits where.
+        task_type: One of `TASK_TYPES`.
+        held_out: True to seek held-out objects, False for none of them, None not to care.
+    """
     need, station = TREATMENT.get(task_type, ("", ""))
-    found = []
+    found: Goals = {}
     for room in ROOMS[task_type]:
         for thing in THINGS[room]:
             if held_out is not None and (thing in HELD_OUT) != held_out:
@@ -104,9 +103,11 @@ def _goals(
                 continue
             fits = _fitting(upstream, room, thing)
             if task_type == "look_at_obj_in_light":
-                found.append((room, thing, ""))
-            elif len(fits) > 1:  # It must be able to lie somewhere else at first.
-                found += [(room, thing, place) for place in fits if place != station]
+                places = [""]
+            else:  # It must be able to lie somewhere else at first.
+                places = [place for place in fits if place != station] if len(fits) > 1 else []
+            if places:
+                found.setdefault(room, {})[thing] = places
     return found
 
 

@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dreamgym.envs.alfworld.game_text import NO_GOAL, TASK_TYPES, GameText, make_game_text
-from dreamgym.envs.alfworld.generate import Size, Sketch, draw_sketch, write_problem
+from dreamgym.envs.alfworld.generate import (
+    Goals,
+    Size,
+    Sketch,
+    draw_sketch,
+    possible_goals,
+    write_problem,
+)
 from dreamgym.envs.alfworld.rooms import HELD_OUT
 from dreamgym.envs.alfworld.upstream import Upstream
 from dreamgym.errors import ConfigError
@@ -44,9 +51,16 @@ class GeneratedGames:
         size = recipe.size
         held = "-heldout" if recipe.hold_out_objects else ""
         self._name = f"alfworld/generated#{size.receptacles}x{size.objects}{held}"
+        self._goals: dict[tuple[str, bool | None], Goals] = {}
+        self._listed: dict[Split, tuple[Task, ...]] = {}
 
     def tasks(self, split: Split) -> tuple[Task, ...]:
         """List the problems of a split, its task types in turn."""
+        if split not in self._listed:
+            self._listed[split] = self._list(split)
+        return self._listed[split]
+
+    def _list(self, split: Split) -> tuple[Task, ...]:
         counts = dict(self._recipe.counts)
         streams = [self._stream(split, kind) for kind in self._recipe.types]
         found: list[Task] = []
@@ -79,8 +93,11 @@ class GeneratedGames:
 
     def _sketch(self, kind: str, seed: int, split: Split) -> Sketch:
         held_out = None if not self._recipe.hold_out_objects else split is not Split.TRAIN
-        size = self._recipe.size
-        return draw_sketch(self._upstream, kind, seed, size=size, held_out=held_out)
+        if (kind, held_out) not in self._goals:
+            goals = possible_goals(self._upstream, kind, held_out=held_out)
+            self._goals[kind, held_out] = goals
+        goals, size = self._goals[kind, held_out], self._recipe.size
+        return draw_sketch(self._upstream, kind, seed, size=size, goals=goals)
 
     def _stream(self, split: Split, kind: str) -> Iterator[Sketch]:
         seen: set[str] = set()

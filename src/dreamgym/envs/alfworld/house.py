@@ -70,6 +70,8 @@ def build_house(
     """Make a game ready to be played; `library` is used, and free again afterwards."""
     with already_translated(upstream, translation):
         start = upstream.logic.PddlState(library, text.problem, logic)
+    # Large, and not asked for again.
+    start.task = start.sas = start.sas_replan = None
     infos = _entity_infos(upstream, start)
     facts = [(fact.name, *fact.names) for fact in start.facts]
     return House(

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from dreamgym.types import digest
 
-MAPPER_DIGEST = digest("alfworld/house/1")
-"""To be changed with every change of what `render` writes."""
+MAPPER_VERSION = 1
+"""Raised with every change of what `render` writes."""
+MAPPER_DIGEST = digest(f"alfworld/{MAPPER_VERSION}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ class OfficialGames:
     def __init__(self, env: str, folder: Path) -> None:
         self._env = env
         self._folder = folder
+        self._listed: dict[Split, tuple[Task, ...]] = {}
         self.unsolvable: dict[Split, int] = {}
         """How many games of a split were left out since ALFWorld marks them as unsolvable."""
         if not any(next(self._files(split), None) for split in Split):
@@ -47,6 +48,11 @@ class OfficialGames:
 
     def tasks(self, split: Split) -> tuple[Task, ...]:
         """List the solvable games of a split, well mixed; none if the split is not there."""
+        if split not in self._listed:
+            self._listed[split] = self._list(split)
+        return self._listed[split]
+
+    def _list(self, split: Split) -> tuple[Task, ...]:
         files = list(self._files(split))
         solvable = [path for path in files if _is_solvable(path)]
         self.unsolvable[split] = len(files) - len(solvable)

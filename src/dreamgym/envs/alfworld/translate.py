@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,12 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from dreamgym.envs.alfworld.upstream import Upstream, own_argv
+from dreamgym.errors import EnvError
 from dreamgym.files import cache_dir, write_atomically
 from dreamgym.types import digest
 
 _FILES_KEPT = 5000
 """At some 50 kB each: the whole official set, once."""
 _PRUNE_EVERY = 500
+_UNSOLVABLE = "Atom dummy(val1)"
+"""All that the translator writes of a problem that it sees through as unsolvable."""
+_STALE = 600.0
+"""Seconds after which a half-written file belongs to a process that died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +62,24 @@ class Translator:
 
     def _translate_anew(self, domain: str, problem: str, path: Path) -> Translation:
         task, sas = ground(self._upstream, domain, problem)
-        write_atomically(path, zlib.compress(sas.encode(), 1))
-        if self._written % _PRUNE_EVERY == 0:
-            self._prune()
+        if _UNSOLVABLE in sas:
+            raise EnvError("the goal of this ALFWorld problem cannot be reached; leave it out")
+        with contextlib.suppress(OSError):  # A cache that cannot be written costs time only.
+            write_atomically(path, zlib.compress(sas.encode(), 1))
+            if self._written % _PRUNE_EVERY == 0:
+                self._prune()
         self._written += 1
         return Translation(task, sas)
 
     def _prune(self) -> None:
-        """Remove what was used longest ago; another process may be doing the same."""
-        kept = []
-        for path in self._folder.glob("*.sas.z"):
-            with contextlib.suppress(OSError):
-                kept.append((path.stat().st_mtime, path))
-        for _, path in sorted(kept)[:-_FILES_KEPT]:
+        """Remove what was used longest ago, and what a killed process left half written."""
+        ages = {}
+        for path in self._folder.glob("*.sas.z*"):
+            with contextlib.suppress(OSError):  # Another process may be pruning, too.
+                ages[path] = path.stat().st_mtime
+        whole = sorted((path for path in ages if path.suffix == ".z"), key=lambda path: ages[path])
+        torn = (path for path in ages if ages[path] < time.time() - _STALE)
+        for path in (*whole[:-_FILES_KEPT], *(path for path in torn if path.suffix != ".z")):
             path.unlink(missing_ok=True)
 
 

@@ -41,6 +41,8 @@ class Upstream:
     demangler: Any
     downward: Any
     """The package `fast_downward`."""
+    interned: dict[Any, Any]
+    """Every fact that TextWorld has ever made, of all games: it never lets go of one itself."""
     goals: Mapping[str, Any]
     """Task type -> PDDL of the goal and its wordings."""
     holds: Mapping[str, frozenset[str]]
@@ -89,6 +91,7 @@ def _import_all() -> Upstream:
         entity_info=EntityInfo,
         demangler=Demangler,
         downward=downward,
+        interned=importlib.import_module("mementos.core")._memento_cache,
         goals=gdict,
         holds={kind: frozenset(fits) for kind, fits in constants.VAL_RECEPTACLE_OBJECTS.items()},
         affords={name: frozenset(kinds) for name, kinds in constants.VAL_ACTION_OBJECTS.items()},

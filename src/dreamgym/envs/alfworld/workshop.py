@@ -19,7 +19,10 @@ from dreamgym.envs.alfworld.translate import Translator
 from dreamgym.envs.alfworld.upstream import Upstream
 from dreamgym.types import digest
 
-_HOUSES_KEPT = 32
+_HOUSES_KEPT = 24
+"""At 3 to 6 MB each."""
+_FACTS_INTERNED = 50_000
+"""A large house makes some 3000 facts, and TextWorld would keep those of all houses for ever."""
 
 
 class Workshop:
@@ -35,11 +38,16 @@ class Workshop:
     def simulate(self, key: str, read: Callable[[], GameText]) -> Simulation:
         """Return the game of a key at its start; `read` brings its text if it is not loaded."""
         library = borrow_library(self._upstream)
-        house = self._houses.pop(key, None) or self._build(read(), library)
+        try:
+            house = self._houses.pop(key, None) or self._build(read(), library)
+            simulation = Simulation(self._upstream, house, library)
+        except BaseException:
+            return_library(self._upstream, library)
+            raise
         self._houses[key] = house
         if len(self._houses) > _HOUSES_KEPT:
             self._houses.popitem(last=False)
-        return Simulation(self._upstream, house, library)
+        return simulation
 
     def take_back(self, simulation: Simulation) -> None:
         """Free the library of a simulation that is no longer played."""
@@ -51,6 +59,9 @@ class Workshop:
         self._houses.clear()
 
     def _build(self, text: GameText, library: Any) -> House:
+        if len(self._upstream.interned) > _FACTS_INTERNED:
+            # Facts are compared by value, so those in use do not miss their place in the table.
+            self._upstream.interned.clear()
         translation = self._translator.translate(text.domain, text.problem)
         return build_house(self._upstream, text, self._logic(text), translation, library)
 
