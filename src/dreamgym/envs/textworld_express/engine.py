@@ -6,6 +6,7 @@ the parameters. One engine is one Java process; its games share it and give thei
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -39,6 +40,7 @@ class TwxEngine:
         self._owns_jvm = jvm is None
         self._idle: list[Server] = []
         self._sorting = SortingProblems(self._jvm) if spec.name == "sorting" else None
+        self._making = threading.Lock()
         try:
             self.give_back(self.borrow())
         except EnvError as error:
@@ -103,8 +105,10 @@ class TwxEngine:
 
     def generate(self, server: Server, fold: str, seed: int, *, gold: bool = False) -> Answer:
         """Make the game of a seed at a place, apart from every other game."""
-        answer = server.generate(seed, fold, gold=gold)
-        if self._sorting is not None:
+        if self._sorting is None:
+            return server.generate(seed, fold, gold=gold)
+        with self._making:
+            answer = server.generate(seed, fold, gold=gold)
             self._sorting.renew(fold, seed)
         return answer
 

@@ -56,16 +56,16 @@ GENERATION: Mapping[str, Mapping[str, Scalar]] = MappingProxyType(
 MAX_STEPS: Mapping[str, int] = MappingProxyType(
     {
         "cookingworld": 80,
-        "twc": 60,
+        "twc": 40,
         "coin": 50,
-        "mapreader": 50,
+        "mapreader": 40,
         "arithmetic": 20,
         "sorting": 30,
         "simonsays": 20,
         "peckingorder": 30,
     }
 )
-"""Steps after which an episode is cut off: about twice the longest winning path."""
+"""Steps after which an episode is cut off: about twice the longest path of the expert."""
 
 FOLDS_APART = frozenset({"arithmetic", "sorting", "simonsays", "peckingorder"})
 """Games whose engine folds share no object, and whose first states always show one."""
@@ -108,7 +108,10 @@ def read_settings(spec: EnvSpec) -> GameSettings:
         hint = did_you_mean(spec.name, GENERATION)
         raise ConfigError(f"unknown TextWorldExpress game '{spec.name}'.{hint}")
     own = GENERATION[spec.name]
-    values = read_params(spec, {**own, "maxSteps": MAX_STEPS[spec.name], **OURS})
+    values = read_params(spec, {**own, "maxSteps": 0, **OURS})
+    if "maxSteps" not in dict(spec.params):
+        # Simon's game is as long as it is told to be.
+        values["maxSteps"] = max(MAX_STEPS[spec.name], 2 * int(values.get("gameLength", 0)))
     for name in ("maxSteps", "train", "dev", "test"):
         low = 1 if name == "maxSteps" else 0
         if not low <= int(values[name]) <= 10_000:

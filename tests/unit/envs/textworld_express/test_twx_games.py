@@ -64,6 +64,12 @@ def test_what_only_the_engine_can_refuse_is_a_config_error(twx):
         make_engine(parse_spec("twx/coin?numLocations=99"))
 
 
+def test_a_long_game_has_many_steps():
+    assert settings("twx/simonsays").max_steps == 20
+    assert settings("twx/simonsays?gameLength=100").max_steps == 200
+    assert settings("twx/simonsays?gameLength=100&maxSteps=7").max_steps == 7
+
+
 def test_the_place_names_only_what_changes_a_start():
     spec = parse_spec("twx/coin?numLocations=6&includeDoors=yes&maxSteps=5&train=3&holdout=seed")
     assert place_of(spec) == "twx/coin?numLocations=6"
