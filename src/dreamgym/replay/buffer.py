@@ -8,6 +8,7 @@ what must never be learnt from, and every refusal is reported.
 from __future__ import annotations
 
 import sqlite3
+import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from types import TracebackType
 from dreamgym.errors import ReplayError
 from dreamgym.protocols import Embedder
 from dreamgym.replay import store as sql
+from dreamgym.replay.admit import refuse_trajectory
 from dreamgym.replay.database import Database, Synchronous
 from dreamgym.replay.embed import HashingEmbedder
 from dreamgym.replay.index import EXACT_LIMIT, VectorIndex
@@ -24,6 +26,7 @@ from dreamgym.replay.intake import AddReport, Admission, Capacity, check_embedde
 from dreamgym.replay.key import ACTION_WEIGHT, KeyEncoder
 from dreamgym.replay.lookup import Hit, Moment, Query, look_up
 from dreamgym.replay.packing import pack, pack_trajectory, unpack_trajectory
+from dreamgym.replay.snapshot import Snapshot
 from dreamgym.types import Source, Split, Trajectory
 
 
@@ -36,58 +39,6 @@ class GroupStats:
     split: Split
     trajectories: int
     transitions: int
-
-
-class Snapshot:
-    """A store as it was at one moment; later writes do not change it. A `Retriever`."""
-
-    def __init__(
-        self, database: Database, moment: Moment, *, encoder: KeyEncoder, real_slots: int
-    ) -> None:
-        self._database = database
-        self._moment = moment
-        self._encoder = encoder
-        self._real_slots = real_slots
-
-    def search(
-        self,
-        state: str,
-        action: str,
-        *,
-        k: int,
-        exclude_trajectory: str | None = None,
-        env: str | None = None,
-        source: Source | None = None,
-        split: Split | None = None,
-    ) -> tuple[Hit, ...]:
-        """Return the k nearest transitions, nearest first, none of the excluded trajectory."""
-        query = Query(state, action, exclude_trajectory, env, source, split)
-        return self.search_batch([query], k=k)[0]
-
-    def search_batch(self, queries: Sequence[Query], *, k: int) -> list[tuple[Hit, ...]]:
-        """Answer many queries together; each gets what it would get alone."""
-        keys = self._encoder.encode([q.state for q in queries], [q.action for q in queries])
-        with self._database.reading() as connection:
-            return look_up(
-                connection, self._moment, queries, keys=keys, k=k, real_slots=self._real_slots
-            )
-
-    def close(self) -> None:
-        """Let the store reclaim what only this snapshot still sees."""
-        self._database.close()
-
-    def __enter__(self) -> Snapshot:
-        """Return itself, to be closed at the end of the block."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close."""
-        self.close()
 
 
 class ExperienceStore:
@@ -110,7 +61,9 @@ class ExperienceStore:
         self._real_slots = real_slots
         self._index = VectorIndex(database.path, encoder.dimensions, exact_limit=exact_limit)
         self._moment: Moment | None = None
-        self._version = -1
+        self._version: tuple[int, int] | None = None
+        # Whoever holds it began to read after everything in the index was committed.
+        self._index_lock = threading.Lock()
 
     @property
     def path(self) -> Path:
@@ -123,15 +76,13 @@ class ExperienceStore:
         One that was stored before under the same id is left as it is, so that a resumed job can
         simply add again.
         """
-        report = take_in(
+        return take_in(
             self._database,
             trajectories,
             admission=self._admission,
             encoder=self._encoder,
             capacity=self._capacity,
         )
-        self._version = -1
-        return report
 
     def has(self, trajectory_id: str) -> bool:
         """Say whether a trajectory was ever stored, even if it was evicted since."""
@@ -166,6 +117,9 @@ class ExperienceStore:
 
     def update(self, trajectory: Trajectory) -> None:
         """Replace the explanations of a stored trajectory; everything else must be as it was."""
+        refusal = refuse_trajectory(trajectory)
+        if refusal is not None:
+            raise ReplayError(f"trajectory {trajectory.id} cannot be stored: {refusal.reason}")
         with self._database.writing() as connection:
             found = connection.execute(
                 "SELECT seq, body FROM trajectories WHERE id = ?", (trajectory.id,)
@@ -204,26 +158,32 @@ class ExperienceStore:
     def search_batch(self, queries: Sequence[Query], *, k: int) -> list[tuple[Hit, ...]]:
         """Answer many queries together; each gets what it would get alone."""
         keys = self._encoder.encode([q.state for q in queries], [q.action for q in queries])
-        with self._database.reading() as connection:
+        with self._index_lock, self._database.reading() as connection:
             moment = self._catch_up(connection)
             return look_up(connection, moment, queries, keys=keys, k=k, real_slots=self._real_slots)
 
-    def snapshot(self) -> Snapshot:
-        """Return a read-only view of this moment. Close it: until then its rows stay on disk."""
+    def snapshot(self, *, env: str | None = None) -> Snapshot:
+        """Return a read-only view of this moment, of one environment if one is named.
+
+        Close it when done: until then the file keeps what only it still sees.
+        """
         frozen = Database(self.path, synchronous=self._database.synchronous)
-        frozen.freeze()
-        with frozen.reading() as connection:
-            self._version = -1
-            moment = self._catch_up(connection)
-            self._version = -1
-        return Snapshot(frozen, moment, encoder=self._encoder, real_slots=self._real_slots)
+        try:
+            with self._index_lock:
+                frozen.freeze()
+                self._version = None  # one connection's numbers mean nothing to another
+                with frozen.reading() as connection:
+                    moment = self._catch_up(connection)
+                self._version = None
+        except BaseException:
+            frozen.close()
+            raise
+        return Snapshot(frozen, moment, encoder=self._encoder, real_slots=self._real_slots, env=env)
 
     def evict(self, capacity: Capacity | None = None) -> int:
         """Shrink to the given capacity, or the store's own; return how many transitions went."""
         with self._database.writing() as connection:
-            evicted = evict(connection, capacity or self._capacity)
-        self._version = -1
-        return evicted
+            return evict(connection, capacity or self._capacity)
 
     def stats(self) -> tuple[GroupStats, ...]:
         """Return how much there is of each environment, source and split."""
@@ -252,7 +212,9 @@ class ExperienceStore:
         self.close()
 
     def _catch_up(self, connection: sqlite3.Connection) -> Moment:
-        version = int(connection.execute("PRAGMA data_version").fetchone()[0])
+        # The first number counts the commits of others, the second our own changes.
+        others = int(connection.execute("PRAGMA data_version").fetchone()[0])
+        version = (others, connection.total_changes)
         if self._moment is None or version != self._version:
             check_embedder(self.path, sql.read_meta(connection), self._encoder)
             self._index.catch_up(connection)

@@ -9,6 +9,7 @@ that moves actions out of the states' way. The cosine of two keys is then close 
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
@@ -35,6 +36,7 @@ class KeyEncoder:
         self._weight = action_weight
         self._order, self._signs = _orthogonal_map(embedder.dimensions)
         self._known: OrderedDict[str, Vectors] = OrderedDict()
+        self._lock = threading.Lock()
 
     @property
     def digest(self) -> str:
@@ -60,23 +62,24 @@ class KeyEncoder:
         return keys.astype(np.float16).astype(np.float32)
 
     def _texts(self, texts: Sequence[str]) -> Vectors:
-        known = self._known
-        missing = list(dict.fromkeys(text for text in texts if text not in known))
-        fresh: dict[str, Vectors] = {}
-        if missing:
-            with boundary(ReplayError, f"embedder {self._embedder.digest}"):
-                rows = self._embedder.embed(missing)
-            fresh = dict(zip(missing, rows, strict=True))
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        for number, text in enumerate(texts):
-            if text in fresh:
-                vectors[number] = fresh[text]
-            else:
-                known.move_to_end(text)
-                vectors[number] = known[text]
-        known.update(fresh)
-        while len(known) > _REMEMBERED:
-            known.popitem(last=False)
+        places: dict[str, list[int]] = {}
+        with self._lock:
+            for number, text in enumerate(texts):
+                if text in self._known:
+                    self._known.move_to_end(text)
+                    vectors[number] = self._known[text]
+                else:
+                    places.setdefault(text, []).append(number)
+        if places:
+            with boundary(ReplayError, f"embedder {self._embedder.digest}"):
+                rows = self._embedder.embed(list(places))
+            for numbers, row in zip(places.values(), rows, strict=True):
+                vectors[numbers] = row
+            with self._lock:
+                self._known.update(zip(places, rows, strict=True))
+                while len(self._known) > _REMEMBERED:
+                    self._known.popitem(last=False)
         return vectors
 
 

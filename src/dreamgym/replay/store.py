@@ -213,7 +213,7 @@ def read_records(
     """Return the next few trajectory records of some groups, in order of arrival."""
     marks = ",".join("?" * len(codes))
     found = connection.execute(
-        f"SELECT seq, body FROM trajectories WHERE seq > ? AND grp IN ({marks})"
+        f"SELECT seq, body FROM trajectories WHERE seq > ? AND +grp IN ({marks})"
         " AND body IS NOT NULL ORDER BY seq LIMIT 64",
         (after, *codes),
     )
@@ -261,11 +261,16 @@ def evict_stalest(connection: sqlite3.Connection, source: Source, *, keep: int) 
 
 def forget_dreams(connection: sqlite3.Connection) -> None:
     """Empty the records of dreams that are older than every dreamed transition left."""
+    since = int(read_meta(connection).get("forgotten", 0))
+    oldest = connection.execute("SELECT min(seen) FROM transitions WHERE dreamed = 1").fetchone()[0]
+    if oldest is None:
+        oldest = connection.execute("SELECT max(seq) + 1 FROM trajectories").fetchone()[0]
     connection.execute(
-        "UPDATE trajectories SET body = NULL WHERE body IS NOT NULL"
-        " AND grp IN (SELECT code FROM groups WHERE source = 'dream')"
-        " AND seq < ifnull((SELECT min(seen) FROM transitions WHERE dreamed = 1), 9e18)"
+        "UPDATE trajectories SET body = NULL WHERE seq >= ? AND seq < ?"
+        " AND +grp IN (SELECT code FROM groups WHERE source = 'dream')",
+        (since, oldest),
     )
+    write_meta(connection, forgotten=str(oldest))
 
 
 def _where_in(

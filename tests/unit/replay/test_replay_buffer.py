@@ -163,6 +163,8 @@ def test_update_replaces_explanations_and_nothing_else(path, walk):
             store.update(walk("t1", "hall", "cellar"))
         with pytest.raises(ReplayError, match="more than its explanations"):
             store.update(walk("t1", "hall", "attic", "hall"))
+        with pytest.raises(ReplayError, match="half a character"):
+            store.update(trajectory.with_reasoning(("\udc80",)))
         with pytest.raises(ReplayError, match="not in the store"):
             store.update(walk("t9", "hall", "attic"))
 
@@ -176,6 +178,15 @@ def test_a_snapshot_does_not_change(path, walk):
             asked = {"state": "You are in the hall.", "action": "go to cellar", "k": 5}
             assert hits_of(snapshot, **asked) == ["d1#0"]
             assert hits_of(store, **asked) == ["d2#0"]
+
+
+def test_a_snapshot_may_be_of_one_environment(path, walk):
+    with open_store(path) as store:
+        store.add([walk("a", "hall", "attic"), walk("b", "hall", "attic", env="toy/barn")])
+        with store.snapshot(env="toy/barn") as snapshot:
+            asked = {"state": "You are in the hall.", "action": "go to attic", "k": 5}
+            assert hits_of(snapshot, **asked) == ["b#0"]
+            assert hits_of(snapshot, **asked, env="toy/house") == ["a#0"]
 
 
 def test_eviction_takes_the_stalest_dreams_and_spares_reality(path, walk):
@@ -208,15 +219,19 @@ def test_two_open_stores_see_each_other(path, walk):
 
 
 def test_threads_may_share_a_store(path, walk):
-    with open_store(path) as store:
+    with open_store(path, capacity=Capacity(dream=20)) as store:
         store.add([walk("t0", "hall", "attic")])
         failures = []
 
         def work(number: int) -> None:
             try:
                 for turn in range(10):
-                    store.add([walk(f"t{number}-{turn}", "hall", f"room {number} {turn}")])
-                    assert store.search("You are in the hall.", f"go to room {number} {turn}", k=1)
+                    room = f"room {number} {turn}"
+                    store.add([walk(f"t{number}-{turn}", "hall", room)])
+                    store.add([walk(f"d{number}-{turn}", "hall", room, source=Source.DREAM)])
+                    assert len(store.search("You are in the hall.", f"go to {room}", k=9)) > 1
+                    with store.snapshot() as snapshot:
+                        assert snapshot.search("You are in the hall.", f"go to {room}", k=1)
             except Exception as error:  # noqa: BLE001 - reported by the main thread
                 failures.append(error)
 
@@ -226,7 +241,7 @@ def test_threads_may_share_a_store(path, walk):
         for thread in threads:
             thread.join()
         assert failures == []
-        assert len(store.trajectory_ids()) == 41
+        assert len(store.trajectory_ids()) == 81
 
 
 def test_held_out_tasks_stay_out(path, walk, tmp_path):
