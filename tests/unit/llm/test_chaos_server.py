@@ -16,9 +16,8 @@ from dreamgym.llm.chaos import TRANSPORT_FAULTS
 from dreamgym.llm.chaos.faults import FaultPlan, fault_named
 
 
-def post(server, body=None, path="completions", **settings):
-    client = httpx.Client(trust_env=False, timeout=0.5)
-    with client:
+def post(server, body=None, path="completions", *, timeout=30.0, **settings):
+    with httpx.Client(trust_env=False, timeout=timeout) as client:
         body = {"prompt": "one\ntwo", "max_tokens": 5} if body is None else body
         return client.post(f"{server.base_url}/{path}", json=body, **settings)
 
@@ -67,7 +66,7 @@ def test_faults_with_a_status(fault, status):
 )
 def test_faults_of_the_connection(fault, error):
     with ChaosServer(script=[fault]) as server, pytest.raises(error):
-        post(server)
+        post(server, timeout=0.5 if fault is Fault.HANG else 30.0)
     assert server.counts[fault] == 1
 
 

@@ -189,7 +189,7 @@ def test_a_real_server_goes_and_comes_back(events):
         return answers
 
     async def main():
-        limits = Limits(retries=0, concurrency=16)
+        limits = Limits(retries=0, concurrency=16, attempt_seconds=5)
         http = HttpLLM(server.base_url, "m", limits=limits)
         llm = BreakerLLM(
             http,

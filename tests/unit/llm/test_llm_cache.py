@@ -21,11 +21,13 @@ class SlowLLM:
 
     def __init__(self):
         self.calls = 0
+        self.started = asyncio.Event()
         self.go = asyncio.Event()
         self.cancelled = 0
 
     async def complete(self, request):
         self.calls += 1
+        self.started.set()
         try:
             await self.go.wait()
         except asyncio.CancelledError:
@@ -185,7 +187,8 @@ def test_identical_requests_under_way_are_made_once(tmp_path):
         llm = CachedLLM(inner, tmp_path / "c", identity="test")
         calls = [asyncio.create_task(llm.complete(GREEDY)) for _ in range(20)]
         other = asyncio.create_task(llm.complete(Request("b")))
-        await asyncio.sleep(0.1)
+        while inner.calls < 2:
+            await asyncio.sleep(0.01)
         inner.go.set()
         answers = await asyncio.gather(*calls)
         await other
@@ -220,7 +223,7 @@ def test_one_caller_that_is_cancelled_does_not_take_the_others_along(tmp_path):
         inner = SlowLLM()
         llm = CachedLLM(inner, tmp_path / "c", identity="test")
         first, second = (asyncio.create_task(llm.complete(GREEDY)) for _ in range(2))
-        await asyncio.sleep(0.05)
+        await inner.started.wait()
         first.cancel()
         await asyncio.sleep(0.05)
         inner.go.set()
@@ -239,7 +242,7 @@ def test_when_all_are_cancelled_so_is_the_call_and_the_next_one_starts_afresh(tm
         inner = SlowLLM()
         llm = CachedLLM(inner, tmp_path / "c", identity="test")
         callers = [asyncio.create_task(llm.complete(GREEDY)) for _ in range(2)]
-        await asyncio.sleep(0.05)
+        await inner.started.wait()
         for caller in callers:
             caller.cancel()
         again = asyncio.create_task(llm.complete(GREEDY))
@@ -259,7 +262,7 @@ def test_closing_stops_what_is_under_way(tmp_path):
         inner = SlowLLM()
         llm = CachedLLM(inner, tmp_path / "c", identity="test")
         caller = asyncio.create_task(llm.complete(GREEDY))
-        await asyncio.sleep(0.05)
+        await inner.started.wait()
         await llm.close()
         await asyncio.gather(caller, return_exceptions=True)
         assert asyncio.all_tasks() == {asyncio.current_task()}

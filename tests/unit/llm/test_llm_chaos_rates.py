@@ -48,7 +48,7 @@ def test_every_answer_that_is_delivered_is_right(rate):
     for prompt, end in zip(prompts, ends, strict=True):
         if isinstance(end, BaseException):
             assert isinstance(end, LLMError)
-            assert sent[prompt] == LIMITS.retries + 1
+            assert sent[prompt] <= LIMITS.retries + 1
             lost += 1
         else:
             assert end.text == truth(prompt)

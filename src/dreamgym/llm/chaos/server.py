@@ -144,11 +144,17 @@ class ChaosServer:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
+        # asyncio forgets connections that it has accepted but not yet handed over when a server is
+        # closed, and their clients would wait for ever. So: accept no more, let those in, then close.
+        for listener in server.sockets:
+            self._loop.remove_reader(listener.fileno())
+        await _settle()
         server.close()
         for task in list(connections):
             task.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
         await server.wait_closed()
+        await _settle()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         going = True
@@ -241,6 +247,12 @@ class ChaosServer:
         said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
         choice = {"index": 0, **said, "finish_reason": "length" if cut else "stop"}
         return {"model": payload.get("model"), "choices": [choice], "usage": usage}
+
+
+async def _settle() -> None:
+    """Let everything that is ready to run do so, a few steps deep."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 def _read_request(path: str, body: bytes) -> tuple[dict[str, Any], str] | None:
