@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dreamgym.envs.textworld_express.experts import HINTED, RULES
 from dreamgym.envs.textworld_express.java import Answer, Server
 from dreamgym.envs.textworld_express.mapper import map_goal, map_state
-
-Generate = Callable[[bool], Answer]
-"""Makes the episode's game anew, with or without the engine's own winning path."""
+from dreamgym.envs.textworld_express.rules import HINTED, RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +23,27 @@ class Playout:
 
 
 def play_on(
-    game: str, server: Server, generate: Generate, *, past: Sequence[str], budget: int
+    game: str,
+    server: Server,
+    *,
+    begin: Callable[[], Answer],
+    gold: Callable[[], tuple[str, ...]],
+    past: Sequence[str],
+    budget: int,
 ) -> Playout:
-    """Win after `past` within `budget` steps, by the game's rule or, at the start, the engine's."""
-    gold: tuple[str, ...] = ()
-    if game in HINTED:
-        generate(True)
-        gold = server.gold()
-    answer = generate(False)
-    rule = RULES[game](map_goal(server.task_description()), gold)
+    """Win after `past` within `budget` steps, if there is a known way.
+
+    Args:
+        game: The name of the game.
+        server: The place to play at.
+        begin: Starts the episode there.
+        gold: Returns the engine's own winning path from the start.
+        past: What has been done in the episode.
+        budget: How many steps are left.
+    """
+    hint = gold() if game in HINTED else ()
+    answer = begin()
+    rule = RULES[game](map_goal(server.task_description()), hint)
     rule.see(answer)
     for action in past:
         answer = server.step(action)
@@ -51,18 +60,17 @@ def play_on(
         states.append(_state(game, answer))
         if answer.success:
             return Playout(tuple(actions), tuple(states))
-    return Playout() if past else _engine_path(game, server, generate, budget=budget)
+    return Playout() if past else _play_path(game, server, begin=begin, path=gold()[:budget])
 
 
-def _engine_path(game: str, server: Server, generate: Generate, *, budget: int) -> Playout:
-    """Return the engine's own winning path from the start, if it wins in time."""
-    answer = generate(True)
-    actions = server.gold()[:budget]
-    states = [_state(game, answer)]
-    for action in actions:
-        answer = server.step(action)
-        states.append(_state(game, answer))
-    return Playout(actions, tuple(states)) if answer.success else Playout()
+def _play_path(
+    game: str, server: Server, *, begin: Callable[[], Answer], path: tuple[str, ...]
+) -> Playout:
+    """Play the engine's own path, in case it wins where the rule does not."""
+    answers = [begin(), *map(server.step, path)]
+    if not answers[-1].success:
+        return Playout()
+    return Playout(path, tuple(_state(game, answer) for answer in answers))
 
 
 def _state(game: str, answer: Answer) -> str:

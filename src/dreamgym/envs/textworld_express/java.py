@@ -69,7 +69,12 @@ class Jvm:
         engine_version()
         self._process, port, password = _start()
         self.address = ("127.0.0.1", port)
-        self._socket = socket.create_connection(self.address)
+        try:
+            self._socket = socket.create_connection(self.address)
+        except OSError as error:
+            self._process.kill()
+            self._process.communicate()
+            raise EnvCrash(f"TextWorldExpress: cannot reach Java at {self.address}") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._answers = self._socket.makefile("rb")
         self._lock = threading.Lock()

@@ -1,7 +1,7 @@
 """Reads the engine's prose: a room, what is in it, the ways out, the inventory.
 
 Pure functions from text to small values, remembered because the same sentences come again and
-again. `mapper.py` writes these values as states; `expert.py` decides by them.
+again. `mapper.py` writes these values as states; `rules.py` decides by them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What an explorer remembers of a house: its rooms, their ways out, where things were last seen.
 
-Used by the experts in `experts.py`; it only ever knows what the episode has shown.
+Used by the rules in `rules.py`; it only ever knows what the episode has shown.
 """
 
 from __future__ import annotations

@@ -162,16 +162,8 @@ class CookingRule:
         if not missing:
             return None
         if parse_inventory(answer.inventory).full:
-            spare = sorted(carried - wanted)
-            return next(
-                (
-                    deed
-                    for deed in answer.valid
-                    for item in spare
-                    if deed.startswith(f"put {item} in ")
-                ),
-                rooms.go(here, lambda room: room == "kitchen"),
-            )
+            spare = _puts(answer, carried - wanted)
+            return spare[0] if spare else rooms.go(here, lambda room: room == "kitchen")
         for name in missing:
             if f"take {name}" in answer.valid:
                 return f"take {name}"
