@@ -36,7 +36,8 @@ def families() -> dict[str, str]:
 def make_engine(text: str) -> Engine:
     """Make the engine a spec names. Raises `ConfigError` or `MissingDependency` with the fix."""
     spec = parse_spec(text)
-    known = families()
+    # To look for plugins takes longer than to start most engines.
+    known = FAMILIES if spec.family in FAMILIES else families()
     if spec.family not in known:
         hint = did_you_mean(spec.family, known)
         raise ConfigError(f"unknown environment family '{spec.family}'.{hint}")

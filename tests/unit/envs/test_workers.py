@@ -106,7 +106,7 @@ def test_a_hang_fails_that_episode_only(action: str) -> None:
             bad.step(action), good.step("second"), return_exceptions=True
         )
         assert type(late) is EnvTimeout
-        assert "env.step (task ledger-train-0): no answer in 0.5 s" in str(late)
+        assert "env.step (task ledger-train-0): no answer in 1 s" in str(late)
         assert fine.observation.text == "1/7: first second"
         assert (await good.step("third")).observation.text == "1/7: first second third"
         with pytest.raises(EnvTimeout, match="no answer"):
@@ -114,7 +114,7 @@ def test_a_hang_fails_that_episode_only(action: str) -> None:
         await bad.close()
         assert (world.stats().restarts, world.stats().replayed) == (1, 1)
 
-    in_world(play, time_limit=0.5)
+    in_world(play, time_limit=1.0)
 
 
 @pytest.mark.parametrize(
@@ -432,7 +432,7 @@ def test_engine_time_is_counted() -> None:
         env = await begin(world, 0)
         before = world.stats().engine_seconds
         await env.step("slow 0.2")
-        assert 0.2 <= world.stats().engine_seconds - before < 1.0
+        assert 0.2 <= world.stats().engine_seconds - before < 5.0
 
     in_world(play)
 
