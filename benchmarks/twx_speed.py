@@ -4,12 +4,15 @@
 
 A random walker plays the training tasks of each game in one process. "Ours" is the share of the
 time that is not spent waiting for Java: reading the answer, mapping it, building the result.
-"Fewer" compares the mapped state with what the engine shows: answer, room and inventory.
+"CPU" is the same share of processor time, ours against all of Python's and Java's, which does not
+depend on what else the machine does. "Fewer" compares the mapped state with what the engine shows:
+answer, room and inventory.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import time
 from dataclasses import dataclass
@@ -21,7 +24,8 @@ from dreamgym.envs.textworld_express.engine import TwxEngine
 from dreamgym.envs.textworld_express.games import GENERATION
 from dreamgym.types import Split
 
-COLUMNS = ("steps/s", "us/step", "ours us", "ours", "reset ms", "Java MB")
+COLUMNS = ("steps/s", "us/step", "ours us", "ours", "ours CPU", "reset ms", "Java MB")
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -30,14 +34,16 @@ class Stopwatch:
 
     function: object
     seconds: float = 0.0
+    processor: float = 0.0
 
     def __call__(self, command):
         """Call the function."""
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         try:
             return self.function(command)
         finally:
             self.seconds += time.perf_counter() - start
+            self.processor += time.process_time() - busy
 
 
 @dataclass
@@ -93,6 +99,12 @@ def shorter(engine: TwxEngine, tasks: int = 25) -> tuple[float, float, float]:
     return characters[0] / characters[1], words[0] / words[1], words[1] / len(mapped)
 
 
+def java_seconds(pid: int) -> float:
+    """Return the processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
 def memory_mb(pid: int) -> float:
     """Return the resident memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -114,13 +126,17 @@ def main() -> None:
         watch = Stopwatch(engine._jvm.ask)
         engine._jvm.ask = watch
         walk(engine, given.warm, watch)
+        watch.processor = 0.0
+        python, java = time.process_time(), java_seconds(engine.pid)
         found = walk(engine, given.steps, watch)
+        python, java = time.process_time() - python, java_seconds(engine.pid) - java
+        share = (python - watch.processor) / (python + java)
         ours = found.stepping - found.waiting
         characters, words, length = shorter(engine)
         print(
             f"{name:14}{found.steps / found.stepping:9.0f}"
             f"{found.stepping / found.steps * 1e6:9.0f}{ours / found.steps * 1e6:9.0f}"
-            f"{ours / found.stepping:9.0%}{found.resetting / found.resets * 1e3:9.2f}"
+            f"{ours / found.stepping:9.0%}{share:9.0%}{found.resetting / found.resets * 1e3:9.2f}"
             f"{memory_mb(engine.pid):9.0f}{characters:12.1f}x{words:12.1f}x{length:7.0f}"
         )
         engine.close()

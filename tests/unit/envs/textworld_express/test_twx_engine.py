@@ -103,6 +103,7 @@ def test_a_reset_starts_the_same_episode_again(engine_of, game):
     one.close()
 
 
+@pytest.mark.slow
 def test_two_processes_agree(jvm):
     folder = __file__.rpartition("/")[0]
     command = [sys.executable, "-c", DIGESTS.format(folder=folder)]

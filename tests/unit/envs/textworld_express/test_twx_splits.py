@@ -85,6 +85,7 @@ def test_drawing_does_not_favour_the_rare(engine_of):
     assert 0.02 < sum(here) / len(here) < 0.25
 
 
+@pytest.mark.slow
 def test_a_game_with_few_starts_has_a_small_split(engine_of):
     engine = engine_of("twx/twc?numLocations=1&numItemsToPutAway=1&fold=train&test=100&train=50")
     tasks = engine.tasks(Split.TEST)
