@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dreamgym.envs.spec import parse_spec
@@ -42,6 +42,7 @@ def test_what_cannot_be_generated_is_refused_with_the_choices(text, words):
         settings_of(text)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 1_000_000), st.integers(0, 1_000_000))
 def test_seeds_of_splits_never_meet_whatever_their_sizes(train, dev):
     assert FIRST_SEED[Split.TRAIN] + train <= FIRST_SEED[Split.DEV]
