@@ -77,7 +77,7 @@ class HttpLLM:
         self._rng = random.Random(seed)
         self._clock: Clock = clock or SystemClock()
         self._throttle = Throttle(self._limits, clock=self._clock)
-        self._clients: list[httpx.AsyncClient] = []
+        self._clients: set[httpx.AsyncClient] = set()
         self._idle: list[httpx.AsyncClient] = []
         self._certificates: ssl.SSLContext | None = None
         self._counts: Counter[str] = Counter()
@@ -175,6 +175,7 @@ class HttpLLM:
         raw = bytearray()
         url = f"{self.base_url}/{path}"
         client = self._idle.pop() if self._idle else self._open_client()
+        whole = False
         try:
             async with client.stream("POST", url, content=body, headers=headers) as response:
                 async for chunk in response.aiter_bytes():
@@ -182,15 +183,22 @@ class HttpLLM:
                     if len(raw) > self._limits.reply_bytes:
                         most = self._limits.reply_bytes
                         raise httpx.StreamError(f"the reply passes {most} bytes")
+            whole = True
         finally:
-            self._idle.append(client)
+            if whole:
+                self._idle.append(client)
+            else:
+                # A client whose request was cut short may hold a connection that is never free
+                # again (httpcore loses track of it), and would hang with its next request.
+                self._clients.discard(client)
+                await client.aclose()
         return response.status_code, response.headers, bytes(raw)
 
     def _open_client(self) -> httpx.AsyncClient:
         """Make a client with one connection; there are as many as there are requests at once.
 
-        A client with many connections looks at each of them for each request, which at 64 takes
-        longer than everything else together.
+        One client with many connections looks at each of them for each request, which at 32
+        already takes longer than everything else together.
         """
         client = httpx.AsyncClient(
             # Attempts are timed as a whole; a limit per read would let a slow drip go on for ever.
@@ -200,7 +208,7 @@ class HttpLLM:
             trust_env=not _is_loopback(self.base_url),
             verify=self._tls(),
         )
-        self._clients.append(client)
+        self._clients.add(client)
         return client
 
     def _tls(self) -> ssl.SSLContext | bool:
@@ -273,7 +281,7 @@ class HttpLLM:
 
     async def close(self) -> None:
         """Close the connections."""
-        clients, self._clients, self._idle = self._clients, [], []
+        clients, self._clients, self._idle = self._clients, set(), []
         for client in clients:
             await client.aclose()
 

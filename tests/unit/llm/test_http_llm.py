@@ -1,9 +1,10 @@
 """The HTTP back end against a real server on loopback that goes wrong on purpose."""
 
 import asyncio
+import random
 import socket
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -291,6 +292,28 @@ def test_cancelled_calls_leave_nothing_behind():
     with ChaosServer(script=[Fault.HANG] * 4) as server:
         asyncio.run(main())
     assert spend.metrics()["llm/unsure_calls"] == 4
+
+
+def test_calls_cut_short_at_any_moment_leave_no_dead_connection():
+    """Cancelled while connecting, sending or reading; afterwards every slot still works."""
+
+    async def hasty(llm, rng):
+        for n in range(60):
+            with suppress(TimeoutError, LLMError):
+                await asyncio.wait_for(llm.complete(Request(f"{n}")), rng.random() * 0.02)
+
+    async def main():
+        limits = Limits(concurrency=8, retries=3, backoff_seconds=0.001, attempt_seconds=10)
+        async with opened(server, limits=limits) as llm:
+            await asyncio.gather(*(hasty(llm, random.Random(seed)) for seed in range(8)))
+            calls = (llm.complete(Request(f"last {n}")) for n in range(30))
+            answers = await asyncio.gather(*calls)
+            assert [answer.text for answer in answers] == [f"echo: last {n}" for n in range(30)]
+            assert llm.metrics()["llm/timeout"] == 0
+
+    kinds = [Fault.TRUNCATED, Fault.RESET, Fault.HANG_UP]
+    with ChaosServer(latency=0.005, rate=0.2, kinds=kinds) as server:
+        asyncio.run(main())
 
 
 def test_an_endless_reply_is_cut_off():

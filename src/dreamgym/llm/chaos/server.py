@@ -144,8 +144,8 @@ class ChaosServer:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
-        # asyncio forgets connections that it has accepted but not yet handed over when a server is
-        # closed, and their clients would wait for ever. So: accept no more, let those in, then close.
+        # asyncio forgets connections that it has accepted but not yet handed over when a server
+        # is closed, and their clients would wait for ever. So: accept no more, let those in, close.
         for listener in server.sockets:
             self._loop.remove_reader(listener.fileno())
         await _settle()
