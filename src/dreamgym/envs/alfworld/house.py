@@ -53,6 +53,8 @@ class House:
     """Grounded actions met so far, by number."""
     wordings: dict[tuple[str, ...], str] = field(default_factory=dict)
     """Action and those of its arguments that its command speaks of -> command."""
+    plans: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Digest of a present problem -> the plan found for it."""
 
     def name(self, key: str) -> str:
         """Return the name by which the player knows a thing."""

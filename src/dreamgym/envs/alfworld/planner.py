@@ -18,6 +18,7 @@ from dreamgym.envs.alfworld.mapper import by_number
 from dreamgym.envs.alfworld.simulation import Simulation
 from dreamgym.envs.alfworld.translate import ground
 from dreamgym.envs.alfworld.upstream import Upstream
+from dreamgym.types import digest
 
 _PREDICATES = frozenset({
     "atlocation", "receptacleatlocation", "objectatlocation", "openable", "opened", "inreceptacle",
@@ -26,6 +27,15 @@ _PREDICATES = frozenset({
     "sliceable", "issliced",
 })  # fmt: skip
 """Facts that an action or a goal may ask for."""
+
+_PLANS_KEPT = 500
+"""Per house: episodes of one task come to the same states again and again."""
+_IDLE = ("look", "inventory", "help", "examineReceptacle", "examineObject")
+"""Actions that change nothing a goal can ask for."""
+_DOMAIN_TYPES = frozenset(
+    {"sinkbasintype", "microwavetype", "fridgetype", "knifetype", "butterknifetype"}
+)
+"""Types that the domain names, so every problem has to."""
 
 _STATIONS = {"(isclean ": "sinkbasintype", "(ishot ": "microwavetype", "(iscool ": "fridgetype"}
 _TYPES = re.compile(r"\((object|receptacle)type \?\w+ (\w+)\)")
@@ -37,13 +47,21 @@ class Planner:
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
         self._library: Any = None
+        self._domains: dict[str, str] = {}
 
     def plan(self, simulation: Simulation) -> tuple[str, ...]:
         """Return commands that win from here, or nothing if there are none."""
         if simulation.won:
             return ()
-        kept = _relevant(simulation)
-        return self._solve(simulation, kept) or self._solve(simulation, None)
+        problem, found = present_problem(simulation, _relevant(simulation)), simulation.house.plans
+        key = digest(problem, size=16)
+        if key not in found:
+            if len(found) >= _PLANS_KEPT:
+                found.clear()
+            found[key] = self.solve(simulation, problem) or self.solve(
+                simulation, present_problem(simulation, None)
+            )
+        return found[key]
 
     def close(self) -> None:
         """Let go of the library."""
@@ -51,12 +69,14 @@ class Planner:
             return_library(self._upstream, self._library)
             self._library = None
 
-    def _solve(self, simulation: Simulation, kept: set[str] | None) -> tuple[str, ...]:
+    def solve(self, simulation: Simulation, problem: str) -> tuple[str, ...]:
+        """Return commands that solve a PDDL problem about the simulation's house."""
         if self._library is None:
             self._library = borrow_library(self._upstream)
-        problem = _present_problem(simulation, kept)
         domain = simulation.house.text.domain
-        _, sas = ground(self._upstream, domain, problem, prune=True)
+        if domain not in self._domains:
+            self._domains[domain] = _without_actions(domain, _IDLE)
+        _, sas = ground(self._upstream, self._domains[domain], problem, prune=True)
         if not self._library.solve_sas(sas.encode(), False):
             return ()
         steps = (self._upstream.downward.Operator * self._library.get_last_plan_length())()
@@ -82,7 +102,11 @@ def _relevant(simulation: Simulation) -> set[str]:
     for thing in held:
         places |= _nearest(simulation, {place for place, kind in fits if kind == kinds[thing]})
     stands = simulation.house.stands
-    return things | places | {simulation.location()} | {stands[place] for place in places}
+    types = simulation.facts("receptacletype", "receptacle", "rtype")
+    types += simulation.facts("objecttype", "object", "otype")
+    named = {kind for key, kind in types if key in places | things} | wanted | purposes
+    here = {simulation.location()}
+    return things | places | named | _DOMAIN_TYPES | here | {stands[place] for place in places}
 
 
 def _nearest(simulation: Simulation, kinds: set[str]) -> set[str]:
@@ -97,11 +121,12 @@ def _nearest(simulation: Simulation, kinds: set[str]) -> set[str]:
     return set(sorted(found, key=cost)[:1])
 
 
-def _present_problem(simulation: Simulation, kept: set[str] | None) -> str:
+def present_problem(simulation: Simulation, kept: set[str] | None) -> str:
     """Write the present state as a PDDL problem, of everything or of what is kept."""
     kinds: dict[str, str] = simulation.house.start.name2type
-    always = {"agent", "otype", "rtype"}
-    names = [name for name, kind in kinds.items() if kept is None or kind in always or name in kept]
+    names = [
+        name for name, kind in kinds.items() if kept is None or kind == "agent" or name in kept
+    ]
     known = set(names)
     facts = sorted(
         f"({fact.name} {' '.join(fact.names)})"
@@ -116,3 +141,23 @@ def _write(names: Iterable[str], kinds: dict[str, str], facts: list[str], *, goa
     objects = [f"{name} - {kinds[name]}" for name in sorted(names)]
     head = ["(define (problem present)", "(:domain alfred)", "(:objects", *objects, ")"]
     return "\n".join([*head, "(:init", *facts, ")", goal])
+
+
+def _without_actions(domain: str, names: Iterable[str]) -> str:
+    """Return a PDDL domain without some of its actions, and without comments."""
+    text = re.sub(r";.*", "", domain)
+    for name in names:
+        found = re.search(rf"\(:action\s+{name}\s", text, re.IGNORECASE)
+        if found:
+            text = text[: found.start()] + text[_closing(text, found.start()) + 1 :]
+    return text
+
+
+def _closing(text: str, opening: int) -> int:
+    """Return where the parenthesis at `opening` is closed."""
+    depth = 0
+    for place in re.finditer(r"[()]", text[opening:]):
+        depth += 1 if place[0] == "(" else -1
+        if depth == 0:
+            return opening + place.start()
+    raise ValueError("a parenthesis of the PDDL domain is never closed")

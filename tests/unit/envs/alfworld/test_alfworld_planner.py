@@ -6,6 +6,7 @@ import pytest
 from upstream_games import game_data
 
 from dreamgym.envs.alfworld.game_text import make_game_text
+from dreamgym.envs.alfworld.planner import _without_actions, present_problem
 from dreamgym.errors import EnvError
 
 pytestmark = pytest.mark.alfworld
@@ -58,7 +59,7 @@ def test_the_cut_down_problem_costs_no_extra_steps(upstream, workshop):
     for index in range(6):
         simulation = open_game(workshop, upstream, index)
         plan = workshop.planner.plan(simulation)
-        whole = workshop.planner._solve(simulation, None)
+        whole = workshop.planner.solve(simulation, present_problem(simulation, None))
         assert len(plan) == len(whole)
 
 
@@ -69,3 +70,11 @@ def test_a_house_whose_goal_cannot_be_reached_is_not_opened(upstream, workshop):
     for _ in range(2):  # Also when it has been tried before.
         with pytest.raises(EnvError, match="cannot be reached"):
             workshop.simulate("unsolvable", lambda: make_game_text(*parts))
+
+
+def test_actions_are_cut_out_of_a_domain_whole():
+    domain = """(define (domain d) ; (:action look
+        (:action look :parameters (?a - agent) :effect (and (seen ?a)))
+        (:action lookAgain :effect ()) )"""
+    cut = _without_actions(domain, ["look", "absent"])
+    assert " ".join(cut.split()) == "(define (domain d) (:action lookAgain :effect ()) )"
