@@ -17,7 +17,7 @@ from dreamgym.errors import EnvError
 from dreamgym.protocols import Engine, Game
 from dreamgym.types import Split, Task
 
-pytestmark = pytest.mark.textworld
+pytestmark = [pytest.mark.textworld, pytest.mark.usefixtures("textworld_cache")]
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "textworld"
 SPECS = {
