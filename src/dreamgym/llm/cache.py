@@ -70,6 +70,7 @@ class CachedLLM:
         # One thread owns the connection, and the event loop never waits for a disk or a lock.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="llm-cache")
         self._counts: Counter[str] = Counter()
+        self._closed = False
 
     async def complete(self, request: Request) -> Completion:
         """Answer from the cache, or ask and remember."""
@@ -150,6 +151,9 @@ class CachedLLM:
 
     async def close(self) -> None:
         """Stop what is under way, close the file and the back end."""
+        if self._closed:
+            return
+        self._closed = True
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -115,6 +115,14 @@ def test_faults_depend_on_the_prompt_and_not_on_the_order():
     assert len(set(faults)) > 10
 
 
+def test_an_answer_function_that_raises_is_a_broken_server():
+    with ChaosServer(lambda prompt: {}[prompt]) as server:
+        response = post(server)
+    assert response.status_code == 500
+    assert "KeyError" in response.text
+    assert server.counts["answer_raised"] == 1
+
+
 def test_wrong_settings_are_refused():
     with pytest.raises(ConfigError, match="rate"):
         ChaosServer(rate=1.5)

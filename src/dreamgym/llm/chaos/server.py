@@ -65,7 +65,7 @@ class ChaosServer:
         self._latency = latency
         self.port = port
         self.counts: Counter[str] = Counter()
-        """`requests`, `right`, each fault by its name, `unauthorized`, `malformed`."""
+        """`requests`, `right`, each fault by its name, `unauthorized`, `malformed`, `answer_raised`."""
         self.payloads: list[dict[str, Any]] = []
         """Every request body, in order of arrival."""
         self.arrivals: list[float] = []
@@ -229,7 +229,12 @@ class ChaosServer:
         if fault is Fault.HANG_UP:
             return False
         text = {Fault.EMPTY_TEXT: "", Fault.NONSENSE: _NONSENSE}.get(fault) if fault else None
-        reply = self._reply(payload, prompt, self._answer(prompt) if text is None else text)
+        try:
+            reply = self._reply(payload, prompt, self._answer(prompt) if text is None else text)
+        except Exception as error:  # noqa: BLE001 - whatever the user's function raises is a 500
+            self.counts["answer_raised"] += 1
+            await _send(writer, 500, _error(f"{type(error).__name__}: {error}"))
+            return True
         if fault in _BODY_FAULTS:
             kind = "text/html" if fault is Fault.WRONG_TYPE else "application/json"
             await _send(writer, 200, _BODY_FAULTS[fault](reply), content_type=kind)
