@@ -3,9 +3,9 @@
     python benchmarks/alfworld_speed.py [--games 6] [--steps 40] [--official /data/json_2.1.1]
 
 A random walker plays dev tasks; the very same commands are then given to upstream's own environment
-without and with the memo. "outside" is the share of `Game.step` that is not spent in the simulation:
-finding out what is visible and writing the state. Resets: a game never seen, one whose translation
-is on disk, one that is loaded. Experts are asked at the start, walkthroughs left aside.
+without and with the memo. "outside": the share of `Game.step` not spent in the simulation, finding
+out what is visible, writing the state. Resets: a game never seen, one whose translation is on disk,
+one that is loaded. Experts are asked at the start, walkthroughs left aside.
 """
 
 from __future__ import annotations
@@ -151,15 +151,17 @@ def main() -> None:
     )
     tables = [[row] for row in columns]
     for spec in specs:
-        os.environ["DREAMGYM_CACHE"] = tempfile.mkdtemp(prefix="alfworld-speed-")
-        tally, played = walk(spec, arguments.games, arguments.steps)
-        ask_again(spec, arguments.games, tally)
+        with tempfile.TemporaryDirectory() as cache:
+            os.environ["DREAMGYM_CACHE"] = cache
+            tally, played = walk(spec, arguments.games, arguments.steps)
+            ask_again(spec, arguments.games, tally)
         plain, memo = compare(played, arguments.upstream_steps)
         ours = tally.steps / tally.stepping
         outside = 1 - tally.simulating / tally.stepping
         name = spec.split("path=")[0].removesuffix("?")
-        tables[0].append((name, f"{plain:.1f}", f"{memo:.0f}", f"{ours:.0f}",
-                          f"{memo / plain:.1f}", f"{ours / plain:.0f}", f"{outside:.0%}"))  # fmt: skip
+        speeds = (f"{plain:.1f}", f"{memo:.0f}", f"{ours:.0f}")
+        ratios = (f"{memo / plain:.1f}", f"{ours / plain:.0f}", f"{outside:.0%}")
+        tables[0].append((name, *speeds, *ratios))
         kinds = (tally.new, tally.stored, tally.loaded, tally.planner, tally.handcoded)
         tables[1].append((name, *(f"{1000 * median(seconds):.1f}" for seconds in kinds)))
     for table in tables:
