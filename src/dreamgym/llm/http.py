@@ -28,6 +28,8 @@ from dreamgym.types import Completion, Request, Usage
 
 logger = logging.getLogger(__name__)
 
+_SHORTEST_KEY = 4
+"""Whatever is shorter is no secret, and cutting it out would make a server's words unreadable."""
 _SECRET_LENGTH = 12
 """Shorter keys (`EMPTY`, `none`) are placeholders, and words that an answer may well contain."""
 _SPENT_CODES = ("insufficient_quota", "billing_hard_limit_reached")
@@ -150,6 +152,7 @@ class HttpLLM:
             slot.used(usage.prompt_tokens + usage.completion_tokens)
             held.settle(usage)
         elif isinstance(outcome, Failure) and not outcome.billed:
+            slot.used(0)
             held.release()
         # Otherwise nobody knows the bill, and the reservation is booked in full when it closes.
 
@@ -259,7 +262,7 @@ class HttpLLM:
     def _clean(self, words: str) -> str:
         """Take the key out of what a server or a library said."""
         key = os.environ.get(self._key_env, "").strip() if self._key_env else ""
-        return words.replace(key, "[key]") if key else words
+        return words.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else words
 
     def _without_key(self, raw: bytes) -> bytes:
         """Take the key out of an answer, since answers go to caches and run directories."""

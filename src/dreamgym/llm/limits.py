@@ -83,7 +83,7 @@ class Slot:
         self._booked = booked
 
     def used(self, tokens: int) -> None:
-        """Say how many tokens it really took; only the first word counts."""
+        """Say how many tokens it really took."""
         self._tokens.correct(tokens - self._booked)
         self._booked = tokens
 

@@ -235,6 +235,17 @@ def test_tokens_per_minute_follow_what_was_really_used(clock):
     assert clock.now() - 1000 == pytest.approx(4 * 3)  # Three words each: "0" and "echo: 0".
 
 
+def test_requests_that_were_not_taken_use_up_no_tokens_per_minute(clock):
+    async def main():
+        limits = Limits(tokens_per_minute=60, backoff_seconds=0)
+        async with opened(server, clock=clock, limits=limits) as llm:
+            await llm.complete(Request("x", max_tokens=500))
+
+    with ChaosServer(script=[Fault.SERVER_ERROR] * 3) as server:
+        clock.run(main())
+    assert clock.now() - 1000 < 1
+
+
 def test_the_ceiling_holds_under_concurrency_and_faults():
     """What the server billed never passes the ceiling, whatever arrived of it."""
 

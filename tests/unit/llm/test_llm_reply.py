@@ -1,5 +1,6 @@
 import asyncio
 import json
+import pickle
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_after_its_budget_the_error_carries_the_answer():
     llm = ScriptedLLM(["bad"] * 9)
     with pytest.raises(ReplyFormatError, match="3 answers of scripted could not be read") as caught:
         run(llm, retries=2)
-    assert caught.value.raw == "bad"
+    assert caught.value.raw == pickle.loads(pickle.dumps(caught.value)).raw == "bad"
     assert len(llm.requests) == 3
 
 

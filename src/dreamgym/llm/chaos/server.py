@@ -65,7 +65,7 @@ class ChaosServer:
         self._latency = latency
         self.port = port
         self.counts: Counter[str] = Counter()
-        """`requests`, `right`, each fault by its name, `unauthorized`, `malformed`, `answer_raised`."""
+        """`requests`, `right`, `unauthorized`, `malformed`, `answer_raised`, and each fault."""
         self.payloads: list[dict[str, Any]] = []
         """Every request body, in order of arrival."""
         self.arrivals: list[float] = []
