@@ -7,7 +7,7 @@ shortlist to be scored exactly by the caller. Needs nothing but NumPy; never cha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +20,14 @@ from dreamgym.types import derive_seed
 Bytes = NDArray[np.int8]
 Halves = NDArray[np.float16]
 
-CELL = 400
+CELL = 200
 """Vectors per cell, on average."""
 _LARGEST = 4 * CELL
-_SAMPLE = 64
+_MOST = 8192
+"""Cells of a group, at most: beyond, they grow larger, or building would take too long."""
+_SAMPLE = 32
 """Vectors per centre that the centres are fitted to."""
-_ROUNDS = 8
+_ROUNDS = 5
 _ASSIGN = 16_384
 
 
@@ -35,7 +37,7 @@ class Cells:
 
     centres: Vectors
     groups: Rows
-    """The group that each cell belongs to."""
+    """The group that each cell belongs to, ascending."""
     starts: Rows
     """Where each cell begins; one more at the end."""
     rows: Rows
@@ -56,39 +58,53 @@ class Cells:
 
         There are `keep` of them if that many are visible and alive.
         """
-        nearness = self.centres @ query
-        nearness[~np.isin(self.groups, list(visible))] = -np.inf
-        ranked = np.argsort(-nearness)[: int(np.isfinite(nearness).sum())]
-        sizes = (self.starts[1:] - self.starts[:-1])[ranked]
-        seen = np.cumsum(sizes)
-        rows: list[Rows] = []
-        scores: list[Vectors] = []
+        spans = self._spans(visible)
+        if not spans:
+            return np.empty(0, dtype=np.int64)
+        nearness = np.concatenate([self.centres[begin:end] @ query for begin, end in spans])
+        ranked = np.concatenate([np.arange(*span) for span in spans])[np.argsort(-nearness)]
+        seen = np.cumsum(self.starts[ranked + 1] - self.starts[ranked])
+        parts: list[tuple[Rows, Vectors]] = []
         found = first = 0
         while first < len(ranked) and (first == 0 or found < keep):
             until = int(np.searchsorted(seen, read if first == 0 else 2 * seen[first - 1])) + 1
-            for cell in ranked[first:until].tolist():
-                start, end = int(self.starts[cell]), int(self.starts[cell + 1])
-                near = (self.codes[start:end].astype(np.float32) @ query) * self.scales[start:end]
-                mine = self.rows[start:end]
-                if alive is not None:
-                    near, mine = near[alive[start:end]], mine[alive[start:end]]
-                rows.append(mine)
-                scores.append(near)
-                found += len(mine)
+            for part in self._read(ranked[first:until].tolist(), query, alive):
+                found += len(part[0])
+                parts.append(part)
             first = until
-        if not rows:
-            return np.empty(0, dtype=np.int64)
-        all_rows, all_scores = np.concatenate(rows), np.concatenate(scores)
-        if len(all_rows) > keep:
-            return all_rows[np.argpartition(all_scores, -keep)[-keep:]]
-        return all_rows
+        rows = np.concatenate([part for part, _ in parts])
+        if len(rows) <= keep:
+            return rows
+        scores = np.concatenate([part for _, part in parts])
+        return rows[np.argpartition(scores, -keep)[-keep:]]
+
+    def _spans(self, groups: Collection[int]) -> list[tuple[int, int]]:
+        """Return where the cells of some groups begin and end."""
+        codes = np.array(sorted(groups), dtype=np.int64)
+        begins = np.searchsorted(self.groups, codes, side="left").tolist()
+        ends = np.searchsorted(self.groups, codes, side="right").tolist()
+        return [span for span in zip(begins, ends, strict=True) if span[0] < span[1]]
+
+    def _read(
+        self, cells: list[int], query: Vectors, alive: NDArray[np.bool_] | None
+    ) -> Iterator[tuple[Rows, Vectors]]:
+        """Yield the rows of each cell with their scores."""
+        spans = [(int(self.starts[cell]), int(self.starts[cell + 1])) for cell in cells]
+        # One piece of memory for all cells stays in the processor's cache.
+        room = np.empty((max(end - begin for begin, end in spans), len(query)), dtype=np.float32)
+        for begin, end in spans:
+            wide = room[: end - begin]
+            np.copyto(wide, self.codes[begin:end])
+            scores = (wide @ query) * self.scales[begin:end]
+            rows = self.rows[begin:end]
+            if alive is not None:
+                rows, scores = rows[alive[begin:end]], scores[alive[begin:end]]
+            yield rows, scores
 
 
 def build(groups: Mapping[int, tuple[Rows, Halves]]) -> Cells:
     """Sort the vectors of each group into cells."""
-    parts = [
-        _build_group(code, rows, vectors) for code, (rows, vectors) in groups.items() if len(rows)
-    ]
+    parts = [_build_group(code, *groups[code]) for code in sorted(groups) if len(groups[code][0])]
     sizes = np.concatenate([np.diff(part.starts) for part in parts])
     return Cells(
         centres=np.concatenate([part.centres for part in parts]),
@@ -101,7 +117,7 @@ def build(groups: Mapping[int, tuple[Rows, Halves]]) -> Cells:
 
 
 def _build_group(code: int, rows: Rows, vectors: Halves) -> Cells:
-    count = max(1, len(rows) // CELL)
+    count = max(1, min(len(rows) // CELL, _MOST))
     rng = np.random.default_rng(derive_seed("cells", code, len(rows)))
     sample = rng.permutation(len(rows))[: count * _SAMPLE]
     centres = _fit(vectors[np.sort(sample)].astype(np.float32), count, rng)
@@ -113,7 +129,7 @@ def _build_group(code: int, rows: Rows, vectors: Halves) -> Cells:
     )
     by_cell = np.argsort(homes, kind="stable")
     sizes = np.bincount(homes, minlength=count)
-    kept, starts = _cut(sizes)
+    kept, starts = _cut(sizes, largest=max(_LARGEST, 4 * len(rows) // count))
     codes, scales = _to_bytes(vectors[by_cell])
     return Cells(
         centres=centres[kept],
@@ -145,12 +161,12 @@ def _fit(sample: Vectors, count: int, rng: np.random.Generator) -> Vectors:
     return centres
 
 
-def _cut(sizes: NDArray[np.int64]) -> tuple[Rows, Rows]:
+def _cut(sizes: NDArray[np.int64], *, largest: int) -> tuple[Rows, Rows]:
     """Cut large cells in pieces, so that none is slow to read; return centre and start of each."""
     kept: list[int] = []
     starts = [0]
     for cell, size in enumerate(sizes.tolist()):
-        pieces = -(-size // _LARGEST)
+        pieces = -(-size // largest)
         for piece in range(pieces):
             kept.append(cell)
             starts.append(starts[-1] + (size * (piece + 1)) // pieces - (size * piece) // pieces)

@@ -19,9 +19,9 @@ from dreamgym.replay.scan import Found, Rows, order, rescore, scan
 from dreamgym.replay.store import read_transitions, read_vectors, rows_only_in
 from dreamgym.types import Source, Split, Transition
 
-READ = 8_000
+READ = 4_000
 """Vectors of the cells that a search compares itself with."""
-SHORTLIST = 64
+SHORTLIST = 24
 """Rows of the cells that are scored exactly, beyond the k that are asked for."""
 
 
