@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
 
@@ -325,11 +325,19 @@ def measure_build(path: Path) -> str:
     return f"| make the index file of `{path.name}` | {wall:.1f} s | {cpu:.1f} cpu-s | |"
 
 
+def installed(package: str) -> str:
+    """Return a package's name and version."""
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"no {package}"
+
+
 def report(arguments: argparse.Namespace) -> Iterator[str]:
     """Run everything and yield the lines of the report."""
     folder = cache_dir("benchmarks")
     most = max(round(1.05 * max(arguments.sizes)), 1_050_000)
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "faiss-cpu", "usearch"))
+    packages = ", ".join(installed(name) for name in ("numpy", "faiss-cpu", "usearch"))
     yield "# Replay: speed on real texts\n"
     yield f"Command: `python benchmarks/replay.py {' '.join(sys.argv[1:])}`\n"
     yield (
