@@ -67,8 +67,9 @@ def _unwritable(trajectory: Trajectory) -> str | None:
 
 
 def _texts(trajectory: Trajectory) -> Iterator[str]:
-    yield trajectory.id
-    yield trajectory.task.goal
+    task, made = trajectory.task, trajectory.provenance
+    yield from (trajectory.id, task.id, task.env, task.key, task.goal)
+    yield from (made.behaviour, made.engine, made.mapper, made.prompt)
     yield trajectory.opening.text
     for step in trajectory.steps:
         yield step.action.text

@@ -129,19 +129,18 @@ def take_in(
     capacity: Capacity,
 ) -> AddReport:
     """Store what may enter, in one transaction, and report on all of it."""
-    given = list(trajectories)
-    with database.reading() as connection:
-        known = sql.known_trajectories(connection, [trajectory.id for trajectory in given])
-    refused, prepared = [], []
-    for trajectory in given:
-        if trajectory.id in known:
-            continue
+    admitted, refused, given = [], [], 0
+    for trajectory in trajectories:
+        given += 1
         refusal = admission.refuse(trajectory)
         if refusal is None:
-            known.add(trajectory.id)
-            prepared.append(prepare(trajectory, admission))
+            admitted.append(trajectory)
         else:
             refused.append(refusal)
+    with database.reading() as connection:
+        known = sql.known_trajectories(connection, [trajectory.id for trajectory in admitted])
+    first = {one.id: one for one in reversed(admitted) if one.id not in known}
+    prepared = [prepare(first[name], admission) for name in reversed(first)]
     vectors = _embed_new(database, prepared, encoder)
     with database.writing() as connection:
         check_embedder(database.path, sql.read_meta(connection), encoder)
@@ -155,7 +154,7 @@ def take_in(
         evicted = evict(connection, capacity)
     return AddReport(
         trajectories=len(entering),
-        known=len(given) - len(entering) - sum(refusal.index is None for refusal in refused),
+        known=given - len(entering) - sum(refusal.index is None for refusal in refused),
         transitions=len(fresh),
         duplicates=len(repeats),
         refused=(*refused, *(refusal for item in entering for refusal in item.refused)),

@@ -73,7 +73,10 @@ class KeyEncoder:
                     places.setdefault(text, []).append(number)
         if places:
             with boundary(ReplayError, f"embedder {self._embedder.digest}"):
-                rows = self._embedder.embed(list(places))
+                rows = np.asarray(self._embedder.embed(list(places)), dtype=np.float32)
+                if rows.shape != (len(places), self.dimensions) or not np.isfinite(rows).all():
+                    wanted = f"{len(places)} x {self.dimensions} finite numbers"
+                    raise ValueError(f"it gave {rows.shape} instead of {wanted}")
             for numbers, row in zip(places.values(), rows, strict=True):
                 vectors[numbers] = row
             with self._lock:

@@ -285,6 +285,12 @@ def test_another_embedder_is_refused_with_the_fix(path, walk):
         open_store(path, action_weight=2.0)
 
 
+def test_text_that_no_file_can_hold_is_refused(path, walk):
+    with open_store(path) as store:
+        for torn in (walk("\udc80", "hall", "attic"), walk("t", "hall", "attic", env="\udc80")):
+            assert store.add([torn]).refused_by_rule == {"unwritable-text": 1}
+
+
 def test_an_error_in_the_middle_of_adding_stores_nothing(path, walk):
     def torn():
         yield walk("t1", "hall", "attic")

@@ -72,6 +72,16 @@ def test_the_digest_names_embedder_and_weight():
         KeyEncoder(HashingEmbedder(), action_weight=-1.0)
 
 
+@pytest.mark.parametrize("answer", [np.zeros((1, 3)), np.full((2, 256), np.nan)])
+def test_an_embedder_that_answers_nonsense_is_named(answer):
+    class Nonsense(HashingEmbedder):
+        def embed(self, texts):
+            return answer
+
+    with pytest.raises(ReplayError, match=r"embedder hashing.*instead of 2 x 256 finite"):
+        KeyEncoder(Nonsense()).encode(["a"], ["b"])
+
+
 def test_a_broken_embedder_is_named():
     class Broken(HashingEmbedder):
         def embed(self, texts):
