@@ -69,7 +69,7 @@ def render(view: View) -> str:
     lines.append(f"carrying: {listed(view.carried)}")
     lines.append(f"places: {', '.join(sorted(view.places, key=by_number))}")
     if view.feedback:
-        lines.append(f"last: {summarise(view.feedback)}")
+        lines.append(f"> {summarise(view.feedback)}")
     return "\n".join(lines)
 
 

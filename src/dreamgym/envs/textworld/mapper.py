@@ -4,7 +4,7 @@ The engine describes a room in pages of jest. The same content stands in its tab
 states are written from those, always in the same words and order, cut to what the player's eyes
 reach: the room, its exits and doors, things in plain sight and in open containers, the inventory.
 (One thing more: `locked` is said of every door, which the engine tells on `examine` only.)
-What the engine answered comes first; notes that were read stay with the state to the end.
+Notes that were read stay with the state; what the engine answered comes last, after `> `.
 
 Nothing here imports TextWorld. A change of any text needs a new `MAPPER_VERSION`.
 """
@@ -96,15 +96,16 @@ def render_state(
     scene: Scene, *, feedback: str = "", notes: Iterable[str] = (), ending: str = ""
 ) -> str:
     """Write the state as the agent reads it."""
-    lines = [
-        feedback,
-        ending,
-        f"{scene.room[:1].upper()}{scene.room[1:]}. Exits: {_listed(scene.exits, empty='none')}.",
-        f"Here: {_listed(scene.things, '; ')}.",
-        f"Carrying: {_listed(scene.carrying)}.",
-        *(f"Read: {note}" for note in notes),
-    ]
-    return "\n".join(line for line in lines if line)
+    return "\n".join(
+        (
+            scene.room,
+            f"here: {_listed(scene.things, '; ')}",
+            f"exits: {_listed(scene.exits, '; ', empty='none')}",
+            f"carrying: {_listed(scene.carrying)}",
+            *(f"read: {note}" for note in notes),
+            *(f"> {answer}" for answer in (feedback, ending) if answer),
+        )
+    )
 
 
 def clean_feedback(raw: str) -> str:
@@ -123,19 +124,19 @@ def read_note(raw: str) -> str:
 
 def entities_in(state: str) -> frozenset[str]:
     """Name the room and the things that a state mentions, whatever was done to them."""
-    named = set()
-    for line in state.splitlines():
-        place = _PLACE.fullmatch(line)
-        if place is not None:
-            named.add(place["room"].lower())
-            named.update(_DOOR.findall(place["exits"]))
-        elif line.startswith("Here: "):
-            for words in line[len("Here: ") : -1].split("; "):
-                thing, _, rest = words.partition(" (")
+    room, *lines = state.splitlines()
+    named = {room}
+    for line in lines:
+        kind, _, words = line.partition(": ")
+        if kind == "exits":
+            named.update(_DOOR.findall(words))
+        elif kind == "here":
+            for item in words.split("; "):
+                thing, _, rest = item.partition(" (")
                 inside = rest.removesuffix(")").partition("it: ")[2]
                 named.update((thing, *inside.split(", ")))
-        elif line.startswith("Carrying: "):
-            named.update(line[len("Carrying: ") : -1].split(", "))
+        elif kind == "carrying":
+            named.update(words.split(", "))
     bare = (_unprepared(name) for name in named)
     return frozenset(name for name in bare if name and name != "nothing")
 
@@ -175,5 +176,4 @@ _NOISE = re.compile(
     r">|\*\*\*|Your score has just gone|You scored \d|Would you like to RESTART|You are carrying"
 )
 _RECIPE = re.compile(r"Ingredients:\s*(.+?)\s*Directions:\s*(.+)", re.DOTALL)
-_PLACE = re.compile(r"(?P<room>.+?)\. Exits: (?P<exits>.+)\.")
 _DOOR = re.compile(r"\((?:open|closed|locked) ([^)]+)\)")

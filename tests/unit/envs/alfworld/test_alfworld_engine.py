@@ -76,7 +76,7 @@ def test_what_the_engine_does_not_do_is_refused_and_changes_nothing(play):
         result = game.step(action)
         assert result.refused
         assert result.observation.admissible == opening.observation.admissible
-        state = result.observation.text.removesuffix("\nlast: nothing happens")
+        state = result.observation.text.removesuffix("\n> nothing happens")
         assert state == opening.observation.text
 
 

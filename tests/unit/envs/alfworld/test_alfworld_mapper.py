@@ -31,7 +31,7 @@ def test_a_state_says_where_i_am_what_is_here_what_i_carry_and_where_i_can_go():
         "at drawer 2 closed",
         "carrying: mug 1 (hot, clean)",
         "places: desk 1, drawer 1, drawer 2, shelf 9, shelf 10",
-        "last: turned on desklamp 1",
+        "> turned on desklamp 1",
     ]
 
 

@@ -160,7 +160,7 @@ def test_commands_to_the_interpreter_do_nothing(play, command, tmp_path, monkeyp
     game, opening = play("textworld/simple")
     result = game.step(command)
     assert result.refused
-    assert result.observation.text == f"{NO_VERB}\n{opening.observation.text}"
+    assert result.observation.text == f"{opening.observation.text}\n> {NO_VERB}"
     assert result.observation.admissible == opening.observation.admissible
     assert list(tmp_path.iterdir()) == []
 
@@ -174,14 +174,14 @@ def test_several_commands_at_once_are_refused(play, command):
     game, opening = play("textworld/simple")
     result = game.step(command)
     assert result.refused
-    assert result.observation.text == f"{TOO_MUCH}\n{opening.observation.text}"
+    assert result.observation.text == f"{opening.observation.text}\n> {TOO_MUCH}"
 
 
 def test_a_newline_does_not_smuggle_a_second_command_in(play):
     game, opening = play("textworld/simple")
     result = game.step("open antique trunk\nopen chest drawer")
     assert result.refused
-    assert result.observation.text.endswith(opening.observation.text)
+    assert result.observation.text.startswith(opening.observation.text)
 
 
 def test_case_and_spaces_do_not_matter(play):
@@ -255,7 +255,7 @@ def test_states_name_what_the_engine_describes(play, kind):
         theirs = f"{state['description']}\n{state['inventory']}"
         ours = "\n".join(
             line for line in result.observation.text.splitlines()
-            if re.match(r"Here: |Carrying: |.*\. Exits: ", line)
+            if re.match(r"here: |carrying: |exits: ", line)
         )  # fmt: skip
         assert seen_in(ours, names) == seen_in(theirs, names), theirs
         for way in ("north", "east", "south", "west"):
@@ -271,7 +271,7 @@ def test_what_textworld_cannot_follow_is_taken_back(play):
         before = game.step(command)
     result = game.step("examine knife")
     assert result.refused
-    assert result.observation.text == f"{TOO_MUCH}\n{before.observation.text}"
+    assert result.observation.text == f"{before.observation.text}\n> {TOO_MUCH}"
     assert result.observation.admissible == before.observation.admissible
     results = [game.step(command) for command in game.expert()]
     assert results[-1].success
@@ -283,7 +283,7 @@ def test_short_forms_count_as_what_they_stand_for(play):
     assert plan[0] == "examine cookbook"
     result = game.step("x the cookbook")
     assert not result.refused
-    assert "\nRead: recipe of " in result.observation.text
+    assert "\nread: recipe of " in result.observation.text
     assert game.expert() == plan[1:]
 
 

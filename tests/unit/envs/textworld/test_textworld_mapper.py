@@ -54,10 +54,11 @@ FACTS = [
     ("free", ("slot_0",)),
 ]
 STATE = """\
-Kitchen. Exits: north, west (closed screen door).
-Here: BBQ; chest (locked); fridge (open, in it: milk); stove (on it: nothing); \
-table (on it: raw pork chop).
-Carrying: knife, sliced roasted red potato."""
+kitchen
+here: BBQ; chest (locked); fridge (open, in it: milk); stove (on it: nothing); \
+table (on it: raw pork chop)
+exits: north; west (closed screen door)
+carrying: knife, sliced roasted red potato"""
 
 
 def test_a_scene_holds_what_is_in_sight_and_nothing_else():
@@ -80,8 +81,8 @@ def test_feedback_ending_and_notes_surround_the_scene():
     scene = Scene("attic", (), (), ())
     text = render_state(scene, feedback="You eat it.", notes=["a", "b"], ending="You lost.")
     assert text == (
-        "You eat it.\nYou lost.\nAttic. Exits: none.\nHere: nothing.\nCarrying: nothing.\n"
-        "Read: a\nRead: b"
+        "attic\nhere: nothing\nexits: none\ncarrying: nothing\n"
+        "read: a\nread: b\n> You eat it.\n> You lost."
     )
 
 
