@@ -59,7 +59,7 @@ class KeyEncoder:
         vectors = self._texts([*states, *actions])
         bound = vectors[len(states) :][:, self._order] * self._signs
         keys = unit_rows(vectors[: len(states)] + self._weight * bound)
-        return keys.astype(np.float16).astype(np.float32)
+        return np.ascontiguousarray(keys.astype(np.float16), dtype=np.float32)
 
     def _texts(self, texts: Sequence[str]) -> Vectors:
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
