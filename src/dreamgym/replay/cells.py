@@ -7,7 +7,7 @@ shortlist to be scored exactly by the caller. Needs nothing but NumPy; never cha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,7 +104,27 @@ class Cells:
 
 def build(groups: Mapping[int, tuple[Rows, Halves]]) -> Cells:
     """Sort the vectors of each group into cells."""
-    parts = [_build_group(code, *groups[code]) for code in sorted(groups) if len(groups[code][0])]
+    return _joined(
+        [_build_group(code, *groups[code]) for code in sorted(groups) if len(groups[code][0])]
+    )
+
+
+def extend(
+    cells: Cells, groups: Mapping[int, tuple[Rows, Halves]], *, alive: NDArray[np.bool_] | None
+) -> Cells:
+    """Drop the dead and sort new vectors into the cells there are; groups without any get some."""
+    old = set(cells.groups.tolist())
+    parts = []
+    for code in sorted(old | set(groups)):
+        rows, vectors = groups.get(code, (cells.rows[:0], np.empty((0, 0), dtype=np.float16)))
+        if code in old:
+            parts.append(_grown(cells, code, rows, vectors, alive))
+        elif len(rows):
+            parts.append(_build_group(code, rows, vectors))
+    return _joined(parts)
+
+
+def _joined(parts: Sequence[Cells]) -> Cells:
     sizes = np.concatenate([np.diff(part.starts) for part in parts])
     return Cells(
         centres=np.concatenate([part.centres for part in parts]),
@@ -121,12 +141,7 @@ def _build_group(code: int, rows: Rows, vectors: Halves) -> Cells:
     rng = np.random.default_rng(derive_seed("cells", code, len(rows)))
     sample = rng.permutation(len(rows))[: count * _SAMPLE]
     centres = _fit(vectors[np.sort(sample)].astype(np.float32), count, rng)
-    homes = np.concatenate(
-        [
-            np.argmax(vectors[start : start + _ASSIGN].astype(np.float32) @ centres.T, axis=1)
-            for start in range(0, len(rows), _ASSIGN)
-        ]
-    )
+    homes = _nearest(vectors, centres)
     by_cell = np.argsort(homes, kind="stable")
     sizes = np.bincount(homes, minlength=count)
     kept, starts = _cut(sizes, largest=max(_LARGEST, 4 * len(rows) // count))
@@ -141,16 +156,47 @@ def _build_group(code: int, rows: Rows, vectors: Halves) -> Cells:
     )
 
 
+def _grown(
+    cells: Cells, code: int, rows: Rows, vectors: Halves, alive: NDArray[np.bool_] | None
+) -> Cells:
+    """Return one group of the cells without the dead and with new vectors."""
+    first, last = np.searchsorted(cells.groups, [code, code + 1]).tolist()
+    centres = cells.centres[first:last]
+    span = slice(int(cells.starts[first]), int(cells.starts[last]))
+    kept = np.ones(span.stop - span.start, dtype=np.bool_) if alive is None else alive[span]
+    homes = np.repeat(np.arange(last - first), np.diff(cells.starts[first : last + 1]))[kept]
+    old_codes, old_scales = cells.codes[span][kept], cells.scales[span][kept]
+    if len(rows):
+        codes, scales = _to_bytes(vectors)
+        homes = np.concatenate([homes, _nearest(vectors, centres)])
+        old_codes = np.concatenate([old_codes, codes])
+        old_scales = np.concatenate([old_scales, scales])
+    by_cell = np.argsort(homes, kind="stable")
+    sizes = np.bincount(homes, minlength=len(centres))
+    return Cells(
+        centres=centres,
+        groups=cells.groups[first:last],
+        starts=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)]),
+        rows=np.concatenate([cells.rows[span][kept], rows])[by_cell],
+        scales=old_scales[by_cell],
+        codes=old_codes[by_cell],
+    )
+
+
+def _nearest(vectors: NDArray[np.floating], centres: Vectors) -> Rows:
+    """Return the centre that each vector belongs to."""
+    parts = [
+        np.argmax(vectors[start : start + _ASSIGN].astype(np.float32) @ centres.T, axis=1)
+        for start in range(0, len(vectors), _ASSIGN)
+    ]
+    return np.concatenate(parts)
+
+
 def _fit(sample: Vectors, count: int, rng: np.random.Generator) -> Vectors:
     """Return centres by spherical k-means."""
     centres = sample[np.sort(rng.permutation(len(sample))[:count])]
     for _ in range(_ROUNDS):
-        homes = np.concatenate(
-            [
-                np.argmax(sample[start : start + _ASSIGN] @ centres.T, axis=1)
-                for start in range(0, len(sample), _ASSIGN)
-            ]
-        )
+        homes = _nearest(sample, centres)
         by_cell = np.argsort(homes, kind="stable")
         present, starts = np.unique(homes[by_cell], return_index=True)
         sums = np.add.reduceat(sample[by_cell], starts, axis=0)

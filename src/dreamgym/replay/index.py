@@ -61,6 +61,7 @@ class VectorIndex:
         self._last_row = 0
         self._celled_row = 0
         self._removals = 0
+        self._fitted = 0
 
     def catch_up(self, connection: sqlite3.Connection) -> None:
         """Take in what was stored, and drop what was removed, since the last call."""
@@ -80,10 +81,10 @@ class VectorIndex:
         celled = 0 if self._cells is None else len(self._cells.rows)
         dead = 0 if self._alive is None else int(len(self._alive) - self._alive.sum())
         loose = held - (celled - dead)
-        return loose > max(self._exact_limit // 2, celled // 4) or dead > celled // 2
+        return loose > max(self._exact_limit // 8, celled // 16) or dead > celled // 4
 
     def _use_cells(self, connection: sqlite3.Connection, held: int) -> None:
-        """Take the cells from the sidecar if it is recent, else make them."""
+        """Take the cells from the sidecar if it is recent, else extend or make them."""
         saved = sidecar.load(self._sidecar)
         if saved is not None and self._fits(connection, saved[0]):
             self._adopt(*saved)
@@ -91,8 +92,14 @@ class VectorIndex:
             if not self._outgrown(held):
                 return
         began = time.perf_counter()
-        stamp, groups = _read_all(connection, self._dimensions)
-        made = celled.build(groups)
+        grown = self._cells is not None and held <= 2 * self._fitted
+        since = self._celled_row if grown else 0
+        last_row, groups = _read_groups(connection, since, self._dimensions)
+        if self._cells is not None and grown:
+            made, fitted = celled.extend(self._cells, groups, alive=self._alive), self._fitted
+        else:
+            made, fitted = celled.build(groups), held
+        stamp = _stamp(connection, last_row=max(last_row, since), fitted=fitted)
         sidecar.save(self._sidecar, stamp, made)
         self._adopt(stamp, made)
         spent = time.perf_counter() - began
@@ -100,7 +107,7 @@ class VectorIndex:
 
     def _fits(self, connection: sqlite3.Connection, stamp: Stamp) -> bool:
         """Say whether a saved index belongs to this store as it is now."""
-        now = _stamp(connection, last_row=stamp.last_row)
+        now = _stamp(connection, last_row=stamp.last_row, fitted=stamp.fitted)
         oldest = connection.execute("SELECT min(seq) FROM removals").fetchone()[0]
         complete = now.removals == stamp.removals or (
             oldest is not None and oldest <= stamp.removals + 1
@@ -119,18 +126,14 @@ class VectorIndex:
         self._cells = cells
         self._last_row = self._celled_row = stamp.last_row
         self._removals = stamp.removals
+        self._fitted = stamp.fitted
 
     def _read_new(self, connection: sqlite3.Connection) -> None:
-        cursor = connection.execute(
-            "SELECT row, grp, vector FROM vectors WHERE row > ? ORDER BY row", (self._last_row,)
-        )
-        while batch := cursor.fetchmany(_FETCH):
-            rows, codes, vectors = _columns(batch, self._dimensions)
-            for code in np.unique(codes).tolist():
-                mine = codes == code
-                block = self._blocks.setdefault(code, _Growing(self._dimensions))
-                block.append(rows[mine], vectors[mine])
-            self._last_row = int(rows[-1])
+        last_row, groups = _read_groups(connection, self._last_row, self._dimensions)
+        for code, (rows, vectors) in groups.items():
+            block = self._blocks.setdefault(code, _Growing(self._dimensions))
+            block.append(rows, vectors)
+        self._last_row = max(self._last_row, last_row)
 
     def _drop_removed(self, connection: sqlite3.Connection) -> None:
         oldest, newest = connection.execute("SELECT min(seq), max(seq) FROM removals").fetchone()
@@ -205,15 +208,7 @@ class _Growing:
         self._rows, self._vectors = rows, vectors
 
 
-def _columns(
-    batch: list[tuple[int, int, bytes]], dimensions: int
-) -> tuple[Rows, Rows, NDArray[np.float16]]:
-    rows, codes, blobs = zip(*batch, strict=True)
-    vectors = np.frombuffer(b"".join(blobs), dtype=np.float16).reshape(-1, dimensions)
-    return np.array(rows, dtype=np.int64), np.array(codes, dtype=np.int64), vectors
-
-
-def _stamp(connection: sqlite3.Connection, *, last_row: int) -> Stamp:
+def _stamp(connection: sqlite3.Connection, *, last_row: int, fitted: int) -> Stamp:
     notes = dict(connection.execute("SELECT name, value FROM meta"))
     key = connection.execute("SELECT hex(key) FROM transitions WHERE row = ?", (last_row,))
     removals = connection.execute("SELECT ifnull(max(seq), 0) FROM removals").fetchone()[0]
@@ -223,18 +218,23 @@ def _stamp(connection: sqlite3.Connection, *, last_row: int) -> Stamp:
         last_row=last_row,
         last_key=(key.fetchone() or ("",))[0],
         removals=removals,
+        fitted=fitted,
     )
 
 
-def _read_all(
-    connection: sqlite3.Connection, dimensions: int
-) -> tuple[Stamp, dict[int, tuple[Rows, NDArray[np.float16]]]]:
-    """Read every vector, by group."""
+def _read_groups(
+    connection: sqlite3.Connection, since: int, dimensions: int
+) -> tuple[int, dict[int, tuple[Rows, NDArray[np.float16]]]]:
+    """Read the vectors after a row, by group; return the last row, too."""
     parts: dict[int, list[tuple[Rows, NDArray[np.float16]]]] = {}
-    cursor = connection.execute("SELECT row, grp, vector FROM vectors ORDER BY row")
+    cursor = connection.execute(
+        "SELECT row, grp, vector FROM vectors WHERE row > ? ORDER BY row", (since,)
+    )
     last_row = 0
     while batch := cursor.fetchmany(_FETCH):
-        rows, codes, vectors = _columns(batch, dimensions)
+        numbers, owners, blobs = zip(*batch, strict=True)
+        rows, codes = np.array(numbers, dtype=np.int64), np.array(owners, dtype=np.int64)
+        vectors = np.frombuffer(b"".join(blobs), dtype=np.float16).reshape(-1, dimensions)
         for code in np.unique(codes).tolist():
             mine = codes == code
             parts.setdefault(code, []).append((rows[mine], vectors[mine]))
@@ -243,4 +243,4 @@ def _read_all(
         code: (np.concatenate([r for r, _ in part]), np.concatenate([v for _, v in part]))
         for code, part in parts.items()
     }
-    return _stamp(connection, last_row=last_row), groups
+    return last_row, groups

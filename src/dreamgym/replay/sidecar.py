@@ -48,6 +48,8 @@ class Stamp:
     """The duplicate key of the last row: tells a store from an older copy of itself."""
     removals: int
     """The last removal that was taken into account."""
+    fitted: int
+    """How many rows there were when the cells' centres were chosen."""
 
 
 def sidecar_path(store: Path) -> Path:

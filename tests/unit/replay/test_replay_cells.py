@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dreamgym.replay.cells import CELL, build
+from dreamgym.replay.cells import CELL, build, extend
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +65,30 @@ def test_it_reads_on_until_there_are_enough(cells, groups):
     assert sorted(found.tolist()) == [11, 4000, 8999]
     everything = cells.shortlist(query, visible=[4, 7], alive=None, read=100, keep=50_000)
     assert len(everything) == 12_000
+
+
+def test_new_vectors_join_the_cells_and_the_dead_leave(groups):
+    first = {4: tuple(part[:6000] for part in groups[4])}
+    later = {4: tuple(part[6000:] for part in groups[4]), 7: groups[7]}
+    cells = build(first)
+    alive = cells.rows % 3 != 0
+    grown = extend(cells, later, alive=alive)
+    wanted = [row for row in range(1, 12_001) if row > 6000 or row % 3]
+    assert sorted(grown.rows.tolist()) == wanted
+    owner = np.repeat(grown.groups, np.diff(grown.starts))
+    assert set(grown.rows[owner == 7].tolist()) == set(groups[7][0].tolist())
+    rows, vectors = (np.concatenate(parts) for parts in zip(*groups.values(), strict=True))
+    by_row = dict(zip(rows.tolist(), vectors.astype(np.float32), strict=True))
+    decoded = grown.codes.astype(np.float32) * grown.scales[:, None]
+    exact = np.array([by_row[row] for row in grown.rows.tolist()])
+    assert np.abs(decoded - exact).max() < 0.01
+    hits = 0
+    for number in range(0, len(exact), 200):
+        best = set(grown.rows[np.argsort(-(exact @ exact[number]))[:8]].tolist())
+        near = grown.shortlist(exact[number], visible=[4, 7], alive=None, read=2000, keep=40)
+        hits += len(best & set(near.tolist()))
+    assert hits / (8 * len(range(0, len(exact), 200))) > 0.95
+    assert extend(grown, {}, alive=grown.rows < 0).rows.size == 0
 
 
 def test_equal_vectors_do_not_make_a_giant_cell():

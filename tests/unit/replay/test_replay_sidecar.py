@@ -13,7 +13,7 @@ import pytest
 from dreamgym.replay.cells import build
 from dreamgym.replay.sidecar import Stamp, load, save, sidecar_path
 
-STAMP = Stamp("store", "embedder", last_row=30, last_key="ab", removals=2)
+STAMP = Stamp("store", "embedder", last_row=30, last_key="ab", removals=2, fitted=30)
 
 
 @pytest.fixture
