@@ -139,8 +139,11 @@ def take_in(
             refused.append(refusal)
     with database.reading() as connection:
         known = sql.known_trajectories(connection, [trajectory.id for trajectory in admitted])
-    first = {one.id: one for one in reversed(admitted) if one.id not in known}
-    prepared = [prepare(first[name], admission) for name in reversed(first)]
+    first: dict[str, Trajectory] = {}
+    for trajectory in admitted:
+        if trajectory.id not in known:
+            first.setdefault(trajectory.id, trajectory)
+    prepared = [prepare(trajectory, admission) for trajectory in first.values()]
     vectors = _embed_new(database, prepared, encoder)
     with database.writing() as connection:
         check_embedder(database.path, sql.read_meta(connection), encoder)

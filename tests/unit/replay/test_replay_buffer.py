@@ -57,9 +57,9 @@ def test_adding_again_under_the_same_id_changes_nothing(path, walk):
         report = store.add([walk("t1", "kitchen", "hall"), walk("t1", "attic", "cellar")])
         assert (report.known, report.trajectories, report.transitions) == (2, 0, 0)
         assert store.stats() == before
-        first, second = walk("t2", "hall", "attic"), walk("t2", "attic", "hall")
-        assert store.add([first, second]).known == 1
-        assert list(store.trajectories())[-1] == first
+        first, other = walk("t2", "hall", "attic"), walk("t3", "hall", "attic")
+        assert store.add([first, other, walk("t2", "attic", "hall")]).known == 1
+        assert list(store.trajectories())[1:] == [first, other]
 
 
 def test_a_transition_is_stored_once_but_its_trajectories_stay_complete(path, walk):
