@@ -11,10 +11,7 @@ batched, safe. `envs.workers` stands between them and runs engines in processes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from dreamgym.types import (
     Action,
@@ -30,8 +27,15 @@ from dreamgym.types import (
     Transition,
 )
 
-Vectors = NDArray[np.float32]
-"""One row per text, each of length one."""
+if TYPE_CHECKING:
+    # A worker process that holds an engine needs these protocols but no NumPy, and starts faster.
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors: TypeAlias = NDArray[np.float32]
+    """One row per text, each of length one."""
+else:
+    Vectors = object
 
 
 @runtime_checkable
