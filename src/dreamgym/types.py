@@ -121,6 +121,17 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+class Account:
+    """What lay behind an environment's answer; `run_episode` writes it to the step's record."""
+
+    __pydantic_config__ = _STRICT
+
+    reasoning: str
+    references: tuple[str, ...] = ()
+    """Ids of the transitions that were shown to the experience model."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepResult:
     """An environment's answer to one action. Success is a flag of its own, not read off reward."""
 
@@ -134,6 +145,8 @@ class StepResult:
     """The task is achieved; only ever true together with `terminated`."""
     refused: bool = False
     """The environment did not carry the action out, whether or not it understood it."""
+    account: Account | None = None
+    """Where the environment gives one, as a dream does; a recorded step keeps it as its own."""
 
     def __post_init__(self) -> None:
         """Refuse answers that no environment may give."""
@@ -270,6 +283,49 @@ class Trajectory:
             replace(step, reasoning=why) for step, why in zip(self.steps, reasoning, strict=True)
         )
         return replace(self, steps=steps)
+
+
+class Origin(StrEnum):
+    """Who decided what a dream answers."""
+
+    MODEL = "model"
+    """The experience model."""
+    LEDGER = "ledger"
+    """The model named a page that the episode has shown before; that page was given again."""
+    REFERENCE = "reference"
+    """The model named a page that a retrieved transition holds; that page was given."""
+    GROUNDING = "grounding"
+    """The action is malformed, or about nothing that the episode or its references know."""
+    UNSEEN_KIND = "unseen-kind"
+    """No action of this kind was ever carried out in the recorded experience."""
+    UNKNOWN = "unknown"
+    """Nobody can tell: the episode ends there, without reward."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What an experience model says about one action."""
+
+    __pydantic_config__ = _STRICT
+
+    reasoning: str
+    next_state: str
+    reward: float = 0.0
+    done: bool = False
+    success: bool = False
+    refused: bool = False
+    origin: Origin = Origin.MODEL
+    confidence: float | None = None
+    """Probability of the least sure token of the reply, where the back end says."""
+
+    def __post_init__(self) -> None:
+        """Refuse predictions that no environment may make true."""
+        if not math.isfinite(self.reward):
+            raise ValueError(f"reward {self.reward} is not a finite number")
+        if self.success and not self.done:
+            raise ValueError("success without done: a task that goes on is not achieved")
+        if self.refused and (self.reward > 0 or self.success):
+            raise ValueError("a refused action earns nothing and achieves nothing")
 
 
 @dataclass(frozen=True, slots=True)

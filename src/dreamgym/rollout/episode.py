@@ -6,9 +6,12 @@ then carries an error, counts in no statistic, and was never given a reward.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dreamgym.errors import AgentError, DreamGymError, EnvError, boundary
 from dreamgym.protocols import Agent, Env
 from dreamgym.types import (
+    Action,
     EpisodeFailure,
     Observation,
     Provenance,
@@ -46,7 +49,7 @@ async def run_episode(
             where = "env.step"
             with boundary(EnvError, where):
                 result = await env.step(action.text)
-            steps.append(Step(action, result))
+            steps.append(_recorded(action, result))
             now, ended = result.observation, result.terminated or result.truncated
     except (EnvError, AgentError) as failure:
         error = _describe(failure, where)
@@ -59,6 +62,15 @@ async def run_episode(
         provenance=provenance,
         error=error,
     )
+
+
+def _recorded(action: Action, result: StepResult) -> Step:
+    """Return the step as it is kept: what lay behind the answer becomes the step's own."""
+    account = result.account
+    if account is None:
+        return Step(action, result)
+    bare = replace(result, account=None)
+    return Step(action, bare, reasoning=account.reasoning, references=account.references)
 
 
 def failed_episode(

@@ -1,0 +1,1 @@
+"""The dream: a language model that plays the environment, and what keeps it honest."""

@@ -1,0 +1,245 @@
+"""A reply as an edit: what changes, goes and appears, instead of the whole state written anew.
+
+`apply(diff(old, new), old) == new` for any two texts. Numbers in an edit are those of the old
+state's items (`state.numbered`). What was said before is never carried over; what is said now is
+part of the edit. Where a change of page leaves little in place, the edit is the new page itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dreamgym.experience.state import (
+    SAID,
+    Lines,
+    body_from,
+    body_of,
+    items,
+    lines_of,
+    split_said,
+    with_said,
+)
+
+_PAGE = "page"
+_OP = re.compile(r"([=\-+&|])(\d+)(?: (.*))?", re.DOTALL)
+
+
+class Verb(StrEnum):
+    """What an operation does; the value is how it is written."""
+
+    REPLACE = "="
+    """Item i now reads so."""
+    DROP = "-"
+    """Item i is gone; a line without items goes with it."""
+    BEFORE = "+"
+    """A new item before item i, in its line."""
+    AFTER = "&"
+    """A new item after item i, in its line."""
+    LINE = "|"
+    """A new line before the line of item i; the number of items means at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One change."""
+
+    verb: Verb
+    item: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """All changes of one step."""
+
+    ops: tuple[Op, ...] = ()
+    page: str | None = None
+    """The whole new body; then there are no operations."""
+    said: tuple[str, ...] = ()
+    """What the environment says to the action."""
+
+    def __post_init__(self) -> None:
+        """Refuse an edit that is two things."""
+        if self.page is not None and self.ops:
+            raise ValueError("an edit is either a new page or operations, not both")
+
+
+def apply(old: str, edit: Edit) -> str:
+    """Return the state after an edit. Raises `ValueError` for an item that is not there."""
+    if edit.page is not None:
+        return with_said(edit.page, edit.said)
+    before = lines_of(body_of(old))
+    count = sum(map(len, before))
+    for op in edit.ops:
+        limit = count if op.verb is Verb.LINE else count - 1
+        if op.item > limit:
+            raise ValueError(
+                f"'{op.verb}{op.item}' names an item that is not there; the state's items are "
+                f"#0 to #{count - 1}"
+            )
+    by_item: dict[int, list[Op]] = {}
+    for op in edit.ops:
+        by_item.setdefault(op.item, []).append(op)
+    after: list[list[str]] = []
+    number = 0
+    for line in before:
+        rebuilt: list[str] = []
+        for item in line:
+            ops = by_item.get(number, [])
+            # A new line stands before the line of its item, wherever the item is in it.
+            after += [[op.text] for op in ops if op.verb is Verb.LINE]
+            rebuilt += _rebuilt(item, ops)
+            number += 1
+        if rebuilt:
+            after.append(rebuilt)
+    after += [[op.text] for op in by_item.get(count, [])]
+    return with_said(body_from(after), edit.said)
+
+
+def _rebuilt(item: str, ops: Sequence[Op]) -> list[str]:
+    """Return what stands in the place of one item."""
+    middle = [item]
+    for op in ops:
+        if op.verb is Verb.DROP:
+            middle = []
+        elif op.verb is Verb.REPLACE:
+            middle = [op.text]
+    before = [op.text for op in ops if op.verb is Verb.BEFORE]
+    return [*before, *middle, *(op.text for op in ops if op.verb is Verb.AFTER)]
+
+
+def diff(old: str, new: str) -> Edit:
+    """Return the edit that turns one state into another."""
+    body, said = split_said(new)
+    if with_said(body, said) != new:
+        # Something was said in the middle: no layout of ours, so the text is taken as it is.
+        return Edit(page=new)
+    edit = Edit(ops=_line_ops(lines_of(body_of(old)), lines_of(body)), said=said)
+    if apply(old, edit) != new or _is_another_page(old, body, edit):
+        return Edit(page=body, said=said)
+    return edit
+
+
+def _is_another_page(old: str, body: str, edit: Edit) -> bool:
+    """Say whether so little stays in place that the page is the better answer."""
+    if not edit.ops:
+        return False
+    before, after = items(old), items(body)
+    kept = sum(item in after for item in before)
+    moved = before[:1] != after[:1] and 2 * kept < max(len(before), len(after))
+    return moved or len(render(Edit(ops=edit.ops))) > len(_PAGE) + 1 + len(body)
+
+
+def _line_ops(old: Lines, new: Lines) -> tuple[Op, ...]:
+    """Return operations between the items of two bodies, by the cheapest pairing of lines."""
+    starts = [0]
+    for line in old:
+        starts.append(starts[-1] + len(line))
+    rows, columns = len(old), len(new)
+    inner = {
+        (i, j): _item_ops(old[i], new[j], first=starts[i])
+        for i in range(rows)
+        for j in range(columns)
+    }
+    # best[i][j]: cost and operations that turn the lines from i on into those from j on.
+    best: list[list[tuple[float, tuple[Op, ...]]]] = [
+        [(0.0, ())] * (columns + 1) for _ in range(rows + 1)
+    ]
+    for i in range(rows, -1, -1):
+        for j in range(columns, -1, -1):
+            choices = []
+            if i < rows and j < columns:
+                cost, ops = inner[i, j]
+                rest = best[i + 1][j + 1]
+                choices.append((cost + rest[0], ops + rest[1]))
+            if i < rows:
+                drops = tuple(Op(Verb.DROP, starts[i] + n) for n in range(len(old[i])))
+                rest = best[i + 1][j]
+                choices.append((len(drops) + rest[0], drops + rest[1]))
+            if j < columns:
+                line = Op(Verb.LINE, starts[i], body_from([new[j]]))
+                rest = best[i][j + 1]
+                choices.append((1.0 + len(new[j]) + rest[0], (line, *rest[1])))
+            if choices:
+                best[i][j] = min(choices, key=lambda choice: choice[0])
+    return best[0][0][1]
+
+
+def _item_ops(
+    old: Sequence[str], new: Sequence[str], *, first: int
+) -> tuple[float, tuple[Op, ...]]:
+    """Return cost and operations between the items of two lines that stand for each other."""
+    if tuple(old) == tuple(new):
+        return 0.0, ()
+    rows, columns = len(old), len(new)
+    best: list[list[tuple[float, tuple[Op, ...]]]] = [
+        [(0.0, ())] * (columns + 1) for _ in range(rows + 1)
+    ]
+    for i in range(rows, -1, -1):
+        for j in range(columns, -1, -1):
+            choices = []
+            if i < rows and j < columns:
+                rest = best[i + 1][j + 1]
+                if old[i] == new[j]:
+                    choices.append(rest)
+                else:
+                    op = Op(Verb.REPLACE, first + i, new[j])
+                    choices.append((_change(old[i], new[j]) + rest[0], (op, *rest[1])))
+            if i < rows:
+                rest = best[i + 1][j]
+                choices.append((1.0 + rest[0], (Op(Verb.DROP, first + i), *rest[1])))
+            if j < columns:
+                verb, place = (Verb.BEFORE, i) if i < rows else (Verb.AFTER, rows - 1)
+                rest = best[i][j + 1]
+                choices.append((2.0 + rest[0], (Op(verb, first + place, new[j]), *rest[1])))
+            if choices:
+                best[i][j] = min(choices, key=lambda choice: choice[0])
+    return best[0][0]
+
+
+def _change(old: str, new: str) -> float:
+    """Return what it costs to say that one item became another: little if it is the same thing."""
+    return 1.0 if old.split(":")[0] == new.split(":")[0] else 2.5
+
+
+def render(edit: Edit) -> str:
+    """Return an edit as text: one operation per line, or `page` and the page; then what is said."""
+    said = [f"{SAID}{words}" for words in edit.said]
+    if edit.page is not None:
+        return "\n".join([_PAGE, with_said(edit.page, edit.said)])
+    ops = [f"{op.verb}{op.item}" + (f" {op.text}" if op.text else "") for op in edit.ops]
+    return "\n".join([*ops, *said])
+
+
+def parse(text: str) -> Edit:
+    """Read an edit back. Raises `ValueError` naming the line that is none."""
+    lines = text.split("\n") if text else []
+    if lines[:1] == [_PAGE]:
+        body, said = split_said("\n".join(lines[1:]))
+        whole = "\n".join(lines[1:])
+        return Edit(page=body, said=said) if with_said(body, said) == whole else Edit(page=whole)
+    ops: list[Op] = []
+    said_lines: list[str] = []
+    for line in lines:
+        if line.startswith(SAID):
+            said_lines.append(line[len(SAID) :])
+            continue
+        ops.append(parse_op(line))
+    return Edit(ops=tuple(ops), said=tuple(said_lines))
+
+
+def parse_op(line: str) -> Op:
+    """Read one operation."""
+    found = _OP.fullmatch(line)
+    if found is None:
+        raise ValueError(
+            f"'{line[:80]}' is no operation; write '=3 new text', '-3', '+3 new item', "
+            "'&3 new item', '|3 new line', '> words' or 'page' and the page below it"
+        )
+    verb, text = Verb(found[1]), found[3] or ""
+    if verb is Verb.DROP and text:
+        raise ValueError(f"'{line[:80]}': a drop takes no text")
+    return Op(verb, int(found[2]), text)

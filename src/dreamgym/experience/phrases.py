@@ -1,0 +1,53 @@
+"""What an action is made of: its verb, its frame of small words, and the things it is about.
+
+English word lists only; no environment's grammar.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_SMALL = frozenset(
+    {"in", "into", "inside", "on", "onto", "from", "to", "with", "at", "of", "using", "under"}
+)
+_ARTICLES = frozenset({"the", "a", "an", "some"})
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An action cut up."""
+
+    kind: str
+    """Its verb and small words, with `_` for each phrase: `put _ in _`."""
+    phrases: tuple[str, ...]
+    """The things it is about, in order."""
+
+
+def cut(action: str) -> Parts:
+    """Cut an action into its kind and its phrases."""
+    words = action.lower().split()
+    frame, phrases, phrase = words[:1], list[str](), list[str]()
+    for word in [*words[1:], ""]:
+        if word and word not in _SMALL:
+            if word not in _ARTICLES:
+                phrase.append(word)
+            continue
+        if phrase:
+            phrases.append(" ".join(phrase))
+            frame.append("_")
+            phrase = []
+        if word:
+            frame.append(word)
+    return Parts(" ".join(frame), tuple(phrases))
+
+
+def mentions(text: str, phrase: str) -> bool:
+    """Say whether a text contains a phrase as whole words, in any case."""
+    return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def places(items: Sequence[str], phrase: str) -> tuple[int, ...]:
+    """Return the numbers of the items that mention a phrase."""
+    return tuple(number for number, item in enumerate(items) if mentions(item, phrase))

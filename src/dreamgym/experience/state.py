@@ -1,0 +1,81 @@
+"""A state as its parts: lines of items, a carrying line, and what was said at the end.
+
+States are texts (see "How a state is laid out" in docs/concepts.md); nothing here knows an
+environment. `edit.py` says how one state becomes another, `ledger.py` remembers pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+SEPARATOR = "; "
+"""Between the items of a line."""
+SAID = "> "
+"""Starts a line that is about one moment only: what the environment said to the last action."""
+_CARRYING = re.compile(r"carrying\b", re.IGNORECASE)
+
+Lines = tuple[tuple[str, ...], ...]
+"""The items of a state, line by line."""
+
+
+def split_said(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the state without what was said, and what was said, one text per line."""
+    lines = text.split("\n")
+    body = [line for line in lines if not _is_said(line)]
+    return "\n".join(body), tuple(line[len(SAID) :] for line in lines if _is_said(line))
+
+
+def _is_said(line: str) -> bool:
+    return line.startswith(SAID)
+
+
+def with_said(body: str, said: Iterable[str]) -> str:
+    """Return the state that consists of a body and of what was said."""
+    lines = [f"{SAID}{words}" for words in said]
+    return "\n".join([body, *lines] if body or not lines else lines)
+
+
+def body_of(text: str) -> str:
+    """Return a state without what was said."""
+    return split_said(text)[0]
+
+
+def lines_of(body: str) -> Lines:
+    """Return the items of a body, line by line; a body without text has no line."""
+    if not body:
+        return ()
+    return tuple(tuple(line.split(SEPARATOR)) for line in body.split("\n"))
+
+
+def body_from(lines: Iterable[Iterable[str]]) -> str:
+    """Return the body that these items make: the inverse of `lines_of`."""
+    return "\n".join(SEPARATOR.join(line) for line in lines)
+
+
+def items(text: str) -> tuple[str, ...]:
+    """Return all items of a state in order; an item's place is its number."""
+    return tuple(item for line in lines_of(body_of(text)) for item in line)
+
+
+def numbered(text: str) -> str:
+    """Return a state with its items numbered, such as `#0 kitchen` and `#1 counter: knife`."""
+    number = 0
+    lines = []
+    for line in lines_of(body_of(text)):
+        lines.append(
+            SEPARATOR.join(f"#{place} {item}" for place, item in enumerate(line, start=number))
+        )
+        number += len(line)
+    return "\n".join(lines)
+
+
+def is_carrying(line: str) -> bool:
+    """Say whether a line tells what the agent holds: it goes where the agent goes."""
+    return _CARRYING.match(line) is not None
+
+
+def page_name(text: str) -> str:
+    """Return the name of a state's page: its first item, which says where one is."""
+    first = items(text)[:1]
+    return first[0].strip() if first else ""
