@@ -68,6 +68,7 @@ async def record(
         waiting.clear()
         flushed = time.monotonic()
 
+    on_progress(Recorded(done, len(slots), won, steps))
     try:
         async for trajectory in collect(
             missing, world, max_steps=max_steps, concurrency=concurrency

@@ -160,7 +160,7 @@ def test_an_interrupted_recording_goes_on_where_it_was():
     assert len(store.kept) + len(failed) == 11
     states = []
     run(states.append)
-    assert states[0].done == 12
+    assert [state.done for state in states[:2]] == [11, 12]
     assert states[-1].done == 30
     whole = play(CorridorWorld(), slots_for(CorridorWorld(), episodes=30, policy="mixed"))
     assert store.kept == [t for t in whole if t.task.key != "7"]
