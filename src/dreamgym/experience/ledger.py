@@ -1,0 +1,169 @@
+"""A per-episode memory of pages: what the dream has shown stays true.
+
+A page is a state without what was said and without what the agent carries. Its name is its first
+item. A reply that names a page which the ledger (this episode) or a reference (a recorded step of
+the same task) holds is answered with that page verbatim, and what the agent carries comes along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from dreamgym.experience.edit import Edit, apply
+from dreamgym.experience.state import (
+    SEPARATOR,
+    body_of,
+    is_carrying,
+    page_name,
+    with_said,
+)
+from dreamgym.protocols import Reference
+from dreamgym.types import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The lines of a page; None stands where the agent's carrying line goes."""
+
+    lines: tuple[str | None, ...]
+
+    def seen_by(self, carrying: tuple[str, ...]) -> str:
+        """Return the body of the state in which an agent that carries this sees the page."""
+        body: list[str] = []
+        rest = list(carrying)
+        for line in self.lines:
+            if line is not None:
+                body.append(line)
+            elif rest:
+                body += rest
+                rest = []
+        return "\n".join([*body, *rest])
+
+
+def page_of(state: str) -> Page:
+    """Return the page that a state shows."""
+    lines = body_of(state).split("\n")
+    return Page(tuple(None if is_carrying(line) else line for line in lines))
+
+
+def carrying_lines(state: str) -> tuple[str, ...]:
+    """Return the lines of a state that tell what the agent carries."""
+    return tuple(line for line in body_of(state).split("\n") if is_carrying(line))
+
+
+def carried_things(state: str) -> frozenset[str]:
+    """Return the things in an agent's hands, as the state names them."""
+    lists = (line.partition(":")[2].split(",") for line in carrying_lines(state))
+    return frozenset(thing.strip() for things in lists for thing in things if thing.strip())
+
+
+class Ledger:
+    """The pages that one episode has shown, each as it was last seen."""
+
+    def __init__(self) -> None:
+        self._pages: dict[str, Page] = {}
+
+    def show(self, state: str) -> None:
+        """Take note of a state that the agent now sees. An edited page replaces the older one."""
+        name = page_name(state)
+        if name:
+            self._pages[name] = page_of(state)
+
+    def void(self, name: str) -> None:
+        """Forget a page: something there changed out of sight."""
+        self._pages.pop(name, None)
+
+    def page(self, name: str) -> Page | None:
+        """Return a page by its name."""
+        return self._pages.get(name)
+
+
+def recalled_pages(references: Iterable[Reference], *, task_id: str, state: str) -> dict[str, Page]:
+    """Return the pages of recorded steps of the same task, by name, the nearest one first.
+
+    Rooms of one name look different in every task, so other tasks say nothing about pages. A page
+    from which the agent holds something is given without it, or not at all where that would leave
+    a place of unknown looks.
+    """
+    held = carried_things(state)
+    found: dict[str, Page] = {}
+    for reference in references:
+        one = reference.transition
+        if one.task_id != task_id:
+            continue
+        for text in (one.next_state, one.state):
+            name, page = page_name(text), _without(page_of(text), held)
+            if name and page is not None:
+                found.setdefault(name, page)
+    return found
+
+
+def _without(page: Page, things: frozenset[str]) -> Page | None:
+    lines: list[str | None] = []
+    for line in page.lines:
+        if line is None:
+            lines.append(None)
+            continue
+        kept = []
+        for item in line.split(SEPARATOR):
+            if item.strip() in things:
+                continue
+            holder, colon, content = item.partition(": ")
+            inside = content.split(", ")
+            left = [thing for thing in inside if thing.strip() not in things]
+            if colon and not left:
+                return None
+            kept.append(f"{holder}: {', '.join(left)}" if colon else item)
+        if kept:
+            lines.append(SEPARATOR.join(kept))
+    return Page(tuple(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Where a named page may come from."""
+
+    shown: Ledger
+    recalled: Mapping[str, Page] = field(default_factory=dict)
+
+    def find(self, name: str) -> tuple[Page, Origin] | None:
+        """Return a page by name, from the episode before the references."""
+        page = self.shown.page(name)
+        if page is not None:
+            return page, Origin.LEDGER
+        recalled = self.recalled.get(name)
+        return None if recalled is None else (recalled, Origin.REFERENCE)
+
+
+def resolve(edit: Edit, state: str, *, pages: Pages | None) -> tuple[str, Origin]:
+    """Return the next state that an edit stands for, and who decided it.
+
+    Raises `ValueError` where the edit does not fit the state.
+    """
+    if edit.page is None:
+        return apply(state, edit), Origin.MODEL
+    name = page_name(edit.page)
+    only_named = "\n" not in edit.page
+    if name == page_name(state):
+        # One stays where one is: a name alone means that nothing there changed.
+        body = body_of(state) if only_named else edit.page
+        return with_said(body, edit.said), Origin.MODEL
+    found = pages.find(name) if pages is not None else None
+    if found is None:
+        return apply(state, edit), Origin.MODEL
+    page, origin = found
+    carrying = carrying_lines(edit.page) or carrying_lines(state)
+    return with_said(page.seen_by(carrying), edit.said), origin
+
+
+def shorten(edit: Edit, state: str, *, pages: Pages) -> Edit:
+    """Return the edit with its page cut to the name, where memory supplies the very same page."""
+    if edit.page is None or "\n" not in edit.page:
+        return edit
+    named = replace(edit, page=edit.page.split("\n")[0])
+    right = with_said(edit.page, edit.said)
+    same = (
+        page_name(edit.page) != page_name(state) and resolve(named, state, pages=pages)[0] == right
+    )
+    return named if same else edit

@@ -1,0 +1,155 @@
+"""The experience model (paper, section 1.3): values in, a prediction out. It keeps no state.
+
+Memory, ledger and references are the world's affair and come in as arguments. A reply that cannot
+be had, or not be read after its retries, raises; nothing is ever made up in its place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dreamgym.experience.ledger import Pages, resolve
+from dreamgym.experience.prompt import (
+    END,
+    PROMPT_DIGEST,
+    StepQuery,
+    Style,
+    Switches,
+    read_step_answer,
+    step_prompt,
+)
+from dreamgym.experience.task_prompt import (
+    Example,
+    Variation,
+    first_state_prompt,
+    read_first_state,
+    read_variations,
+    variation_prompt,
+)
+from dreamgym.llm.reply import Amend, ask
+from dreamgym.protocols import LLM
+from dreamgym.types import Completion, Prediction, Request, Task, digest
+
+
+class ExperienceModel:
+    """Three jobs by prompt, over any language model.
+
+    Args:
+        llm: who answers.
+        style: how it is spoken to.
+        switches: what it gets to see; see `Switches`.
+        retries: how many unreadable replies are forgiven.
+        max_tokens: the longest reply.
+        temperature: 0 gives identical replies to identical questions.
+    """
+
+    def __init__(
+        self,
+        llm: LLM,
+        *,
+        style: Style = Style.FULL,
+        switches: Switches | None = None,
+        retries: int = 2,
+        max_tokens: int = 1024,
+        temperature: float = 0.0,
+    ) -> None:
+        self._llm = llm
+        self._style = style
+        self._switches = switches or Switches()
+        self._retries = retries
+        self._max_tokens = max_tokens
+        self._temperature = temperature
+
+    @property
+    def prompt_digest(self) -> str:
+        """Name prompt, style and switches in a record."""
+        return digest(f"{PROMPT_DIGEST} {self._style} {self._switches}")
+
+    @property
+    def wants_references(self) -> bool:
+        """Whether looking for references is any use."""
+        return self._switches.references
+
+    async def predict(
+        self, query: StepQuery, *, pages: Pages | None = None, seed: int | None = None
+    ) -> Prediction:
+        """Say what an action leads to (DreamGym Eq. 4)."""
+
+        def read(text: str) -> Prediction:
+            answer = read_step_answer(text, style=self._style, switches=self._switches)
+            # Also an edit that does not fit the state is a reply that cannot be read.
+            next_state, origin = resolve(answer.edit, query.state, pages=pages)
+            return Prediction(
+                reasoning=answer.reasoning,
+                next_state=next_state,
+                reward=answer.reward,
+                done=answer.done,
+                success=answer.success,
+                refused=answer.refused,
+                origin=origin,
+            )
+
+        request = Request(
+            prompt=step_prompt(query, style=self._style, switches=self._switches),
+            max_tokens=self._max_tokens,
+            temperature=self._temperature,
+            stop=(END,) if self._style is Style.COMPACT else (),
+            seed=seed,
+        )
+        reply = await ask(self._llm, request, read, retries=self._retries, amend=self._amend())
+        return _with_confidence(reply.value, reply.completions[-1])
+
+    def _amend(self) -> Amend | None:
+        """Return how a retry is asked: a small model reads no complaints, it samples anew."""
+        return _ask_again if self._style is Style.COMPACT else None
+
+    async def first_state(self, task: Task, examples: Sequence[Example] = ()) -> str:
+        """Imagine how a task opens."""
+        request = Request(
+            prompt=first_state_prompt(task, examples),
+            max_tokens=self._max_tokens,
+            temperature=self._temperature,
+        )
+        return (await ask(self._llm, request, read_first_state, retries=self._retries)).value
+
+    async def vary(
+        self,
+        tasks: Sequence[Example],
+        *,
+        count: int,
+        examples: Sequence[Example] = (),
+        temperature: float = 1.0,
+        seed: int | None = None,
+    ) -> tuple[Variation, ...]:
+        """Make new tasks of known ones."""
+
+        def read(text: str) -> tuple[Variation, ...]:
+            return read_variations(text, count=count)
+
+        request = Request(
+            prompt=variation_prompt(tasks, examples, count=count),
+            max_tokens=self._max_tokens * 2,
+            temperature=temperature,
+            seed=seed,
+        )
+        return (await ask(self._llm, request, read, retries=self._retries)).value
+
+    async def close(self) -> None:
+        """Close the back end."""
+        await self._llm.close()
+
+
+def _ask_again(request: Request, completion: Completion, wrong: str) -> Request:
+    return replace(request, temperature=max(request.temperature, 0.7), seed=_next(request.seed))
+
+
+def _next(seed: int | None) -> int:
+    return 1 if seed is None else seed + 1
+
+
+def _with_confidence(prediction: Prediction, completion: Completion) -> Prediction:
+    if completion.tokens is None or not completion.tokens.logprobs:
+        return prediction
+    return replace(prediction, confidence=math.exp(min(completion.tokens.logprobs)))

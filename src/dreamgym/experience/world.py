@@ -1,0 +1,305 @@
+"""The dream as a world: episodes that an experience model plays, checked by rules and memory.
+
+Nothing here invents a reward. What the rules refuse earns nothing, what nobody can tell ends the
+episode as unknown, and a reply that cannot be had breaks the episode with an `EnvError`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError
+from dreamgym.experience.grounding import Grounding, Refusal
+from dreamgym.experience.ledger import Ledger, Pages, recalled_pages
+from dreamgym.experience.model import ExperienceModel
+from dreamgym.experience.prompt import StepQuery, Turn
+from dreamgym.experience.state import body_of, page_name, split_said, with_said
+from dreamgym.protocols import Reference, Retriever
+from dreamgym.types import (
+    Account,
+    Observation,
+    Opening,
+    Origin,
+    Prediction,
+    Source,
+    StepResult,
+    Task,
+    derive_seed,
+    digest,
+)
+
+Openings = Callable[[Task], Awaitable[Opening]]
+"""Gives the real opening of a task, such as from recorded trajectories or from the engine."""
+Doubt = Callable[[StepQuery, Prediction], str]
+"""Returns why a prediction is not to be trusted, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pessimism:
+    """When the dream says that it does not know. All off by default."""
+
+    min_similarity: float = 0.0
+    """The nearest reference must be at least this similar; without references, no answer counts."""
+    min_confidence: float = 0.0
+    """The reply's least sure token must be at least this probable, where the back end says."""
+    known_pages: bool = False
+    """A new page must come from the ledger or from a reference of the same task."""
+    doubt: Doubt | None = None
+    """A judgement of your own, such as the disagreement of two models."""
+
+    def before(self, query: StepQuery) -> str:
+        """Return why no answer would count, or nothing."""
+        if self.min_similarity <= 0:
+            return ""
+        nearest = max((one.similarity for one in query.references), default=0.0)
+        if nearest >= self.min_similarity:
+            return ""
+        return f"the nearest reference is {nearest:.2f} alike, {self.min_similarity:g} is needed"
+
+    def after(self, query: StepQuery, prediction: Prediction) -> str:
+        """Return why a prediction does not count, or nothing."""
+        sure = prediction.confidence
+        if sure is not None and sure < self.min_confidence:
+            return f"the reply is only {sure:.2f} sure, {self.min_confidence:g} is needed"
+        moved = page_name(prediction.next_state) != page_name(query.state)
+        if self.known_pages and moved and prediction.origin is Origin.MODEL:
+            return f"nobody has seen the page '{page_name(prediction.next_state)}'"
+        return self.doubt(query, prediction) if self.doubt is not None else ""
+
+
+class DreamWorld:
+    """Opens episodes in a dream.
+
+    Identical (task, history, state, action) get the identical reply, from the shared transition
+    cache, whatever the temperature: a group's rewards then differ by what the agents did, not by
+    luck. Failures are not remembered.
+
+    Args:
+        model: who answers.
+        spec: the name of the dreamed world.
+        openings: gives real first states; without it `Task.first_state` or the model does.
+        references: how many similar steps are looked up in the episode's memory.
+        grounding: rules that refuse; None leaves everything to the model.
+        ledger: whether named pages come from memory.
+        pessimism: when to say unknown.
+        remember: the most transitions that the shared cache holds.
+    """
+
+    source = Source.DREAM
+
+    def __init__(
+        self,
+        model: ExperienceModel,
+        *,
+        spec: str = "dream",
+        openings: Openings | None = None,
+        references: int = 4,
+        grounding: Grounding | None = None,
+        ledger: bool = True,
+        pessimism: Pessimism | None = None,
+        remember: int = 100_000,
+    ) -> None:
+        self.model = model
+        self.spec = spec
+        self.openings = openings
+        self.references = references if model.wants_references else 0
+        self.grounding = grounding
+        self.ledger = ledger
+        self.pessimism = pessimism or Pessimism()
+        self.answers = TransitionCache(remember)
+        self.counts: Counter[str] = Counter()
+
+    async def open(self, task: Task, memory: Retriever | None = None) -> DreamEnv:
+        """Open an episode of the task; similar steps are looked up in `memory`."""
+        return DreamEnv(task, self, memory)
+
+    def forget(self) -> None:
+        """Empty the transition cache, as when memory or model have changed."""
+        self.answers.clear()
+
+    def metrics(self) -> dict[str, float]:
+        """Return how many steps each origin decided, and how often the cache answered."""
+        return {f"experience/{name}": float(count) for name, count in sorted(self.counts.items())}
+
+    async def close(self) -> None:
+        """Close the model."""
+        await self.model.close()
+
+
+class TransitionCache:
+    """Predictions by what they depend on, each asked for once also when asked at the same time."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._tasks: OrderedDict[str, asyncio.Task[Prediction]] = OrderedDict()
+
+    async def get(
+        self, key: str, ask: Callable[[], Awaitable[Prediction]]
+    ) -> tuple[Prediction, bool]:
+        """Return the prediction under a key and whether it was there already."""
+        task = self._tasks.get(key)
+        known = task is not None
+        if task is None:
+            task = asyncio.ensure_future(_await(ask))
+            self._tasks[key] = task
+            while len(self._tasks) > self._capacity:
+                self._tasks.popitem(last=False)
+        try:
+            # One episode that is cancelled must not take the others with it.
+            return await asyncio.shield(task), known
+        except LLMError:
+            # A failure is not an answer: whoever asks later asks anew.
+            if self._tasks.get(key) is task:
+                del self._tasks[key]
+            raise
+
+    def clear(self) -> None:
+        """Forget all answers."""
+        self._tasks.clear()
+
+
+async def _await(ask: Callable[[], Awaitable[Prediction]]) -> Prediction:
+    return await ask()
+
+
+class DreamEnv:
+    """One episode in a dream: satisfies `protocols.Env`."""
+
+    def __init__(self, task: Task, world: DreamWorld, memory: Retriever | None) -> None:
+        self._task = task
+        self._world = world
+        self._memory = memory
+        self._state = ""
+        self._history: list[Turn] = []
+        self._seen: list[str] = []
+        self._trail: list[str] = []
+        self._ledger = Ledger()
+        self._over = True
+
+    async def reset(self, seed: int) -> Opening:
+        """Start the episode. The seed changes nothing: a dream's answers depend on its input."""
+        opening = await self._opening()
+        self._task, self._state = opening.task, opening.observation.text
+        if not self._state.strip():
+            raise EnvError(f"the first state of {self._task.id} is empty")
+        self._history, self._ledger, self._over = [], Ledger(), False
+        self._seen = [self._task.goal, self._state]
+        self._trail = [self._task.id, self._task.goal, self._state]
+        self._ledger.show(self._state)
+        return Opening(self._task, Observation(self._state))
+
+    async def _opening(self) -> Opening:
+        task, world = self._task, self._world
+        if task.first_state is not None:
+            return Opening(task, Observation(task.first_state))
+        if world.openings is not None:
+            return await world.openings(task)
+        if not task.goal:
+            raise EnvError(f"{task.id} has neither goal nor first state, so it cannot be dreamed")
+        try:
+            return Opening(task, Observation(await world.model.first_state(task)))
+        except LLMError as error:
+            raise _as_failure(error, "first state") from error
+
+    async def step(self, action: str) -> StepResult:
+        """Answer one action. Raises `EnvError` where no answer can be had."""
+        if self._over:
+            raise EnvError("env.step: the episode is over, or was never reset")
+        references = self._look_up(action)
+        prediction = self._refused_by_rule(action, references)
+        if prediction is None:
+            prediction = await self._predicted(action, references)
+        self._world.counts[f"origin_{prediction.origin}"] += 1
+        return self._advance(action, prediction, references)
+
+    def _look_up(self, action: str) -> tuple[Reference, ...]:
+        if self._memory is None or self._world.references < 1 or not action.strip():
+            return ()
+        return self._memory.search(self._state, action, k=self._world.references)
+
+    def _refused_by_rule(self, action: str, references: tuple[Reference, ...]) -> Prediction | None:
+        grounding = self._world.grounding
+        if grounding is None:
+            return None
+        refusal = grounding.refusal(action, seen=self._seen, references=references)
+        return None if refusal is None else _refusal(refusal, self._state, grounding.words())
+
+    async def _predicted(self, action: str, references: tuple[Reference, ...]) -> Prediction:
+        world = self._world
+        query = StepQuery(
+            self._task.goal, self._state, action, tuple(self._history), references=references
+        )
+        doubt = world.pessimism.before(query)
+        if doubt:
+            return _unknown(query, doubt)
+        recalled = recalled_pages(references, task_id=self._task.id, state=self._state)
+        pages = Pages(self._ledger, recalled) if world.ledger else None
+        key = digest("\x1f".join([*self._trail, action]), size=16)
+        # Sampled replies get their seed from what they answer: a repeated run repeats them.
+        seed = derive_seed("dream", key)
+        try:
+            prediction, known = await world.answers.get(
+                key, lambda: world.model.predict(query, pages=pages, seed=seed)
+            )
+        except LLMError as error:
+            world.counts["failed_replies"] += 1
+            raise _as_failure(error, "step") from error
+        world.counts["shared_answers"] += known
+        doubt = world.pessimism.after(query, prediction)
+        return _unknown(query, doubt) if doubt else prediction
+
+    def _advance(
+        self, action: str, prediction: Prediction, references: tuple[Reference, ...]
+    ) -> StepResult:
+        """Make the prediction the state of affairs."""
+        unknown = prediction.origin is Origin.UNKNOWN
+        self._state = prediction.next_state
+        self._history.append(Turn(action, split_said(self._state)[1], prediction.refused))
+        self._seen.append(self._state)
+        self._trail += [action, self._state]
+        self._ledger.show(self._state)
+        self._over = prediction.done or unknown
+        told = prediction.reasoning
+        if prediction.origin is not Origin.MODEL:
+            told = f"[{prediction.origin}] {told}".rstrip()
+        return StepResult(
+            Observation(self._state),
+            reward=prediction.reward,
+            terminated=prediction.done,
+            truncated=unknown,
+            success=prediction.success,
+            refused=prediction.refused,
+            account=Account(told, tuple(one.transition.id for one in references)),
+        )
+
+    async def expert(self) -> tuple[str, ...]:
+        """Return nothing: nobody knows the way in a dream."""
+        return ()
+
+    async def close(self) -> None:
+        """End the episode."""
+        self._over = True
+
+
+def _refusal(refusal: Refusal, state: str, words: tuple[str, ...]) -> Prediction:
+    return Prediction(
+        reasoning=f"{refusal.rule}: {refusal.why}",
+        next_state=with_said(body_of(state), words),
+        refused=True,
+        origin=refusal.origin,
+    )
+
+
+def _unknown(query: StepQuery, why: str) -> Prediction:
+    """Return the prediction that nobody can make: no reward, no success, the same state."""
+    return replace(Prediction(why, body_of(query.state)), origin=Origin.UNKNOWN)
+
+
+def _as_failure(error: LLMError, what: str) -> LLMError | EnvError:
+    """Return the error of one episode, or the error itself where no later call will fare better."""
+    if isinstance(error, LLMDown | LLMBudget):
+        return error
+    return EnvError(f"no {what} could be had: {type(error).__name__}: {error}")
