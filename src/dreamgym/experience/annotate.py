@@ -143,7 +143,8 @@ def read_lesson(text: str, *, steps: int) -> Lesson:
     if len(plans) != steps:
         raise ValueError(f"state_transitions has {len(plans)} entries, there are {steps} steps")
     reasoning = tuple(_plan(number, entry) for number, entry in enumerate(plans, start=1))
-    return Lesson(*(tutorial[name].strip() for name in _TUTORIAL), reasoning)
+    plan, success_mode, failure_mode = (tutorial[name].strip() for name in _TUTORIAL)
+    return Lesson(plan, success_mode, failure_mode, reasoning)
 
 
 def _plan(number: int, entry: object) -> str:

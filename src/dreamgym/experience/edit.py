@@ -19,6 +19,7 @@ from dreamgym.experience.state import (
     body_of,
     items,
     lines_of,
+    page_name,
     split_said,
     with_said,
 )
@@ -129,7 +130,7 @@ def _is_another_page(old: str, body: str, edit: Edit) -> bool:
         return False
     before, after = items(old), items(body)
     kept = sum(item in after for item in before)
-    moved = before[:1] != after[:1] and 2 * kept < max(len(before), len(after))
+    moved = page_name(old) != page_name(body) and 2 * kept < max(len(before), len(after))
     return moved or len(render(Edit(ops=edit.ops))) > len(_PAGE) + 1 + len(body)
 
 
@@ -160,9 +161,9 @@ def _line_ops(old: Lines, new: Lines) -> tuple[Op, ...]:
                 rest = best[i + 1][j]
                 choices.append((len(drops) + rest[0], drops + rest[1]))
             if j < columns:
-                line = Op(Verb.LINE, starts[i], body_from([new[j]]))
+                added = Op(Verb.LINE, starts[i], body_from([new[j]]))
                 rest = best[i][j + 1]
-                choices.append((1.0 + len(new[j]) + rest[0], (line, *rest[1])))
+                choices.append((1.0 + len(new[j]) + rest[0], (added, *rest[1])))
             if choices:
                 best[i][j] = min(choices, key=lambda choice: choice[0])
     return best[0][0][1]

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dreamgym.experience.edit import Edit, apply
+from dreamgym.experience.edit import Edit, Op, Verb, apply
 from dreamgym.experience.state import (
     SEPARATOR,
     body_of,
     is_carrying,
+    items,
     page_name,
     with_said,
 )
@@ -141,29 +142,39 @@ def resolve(edit: Edit, state: str, *, pages: Pages | None) -> tuple[str, Origin
 
     Raises `ValueError` where the edit does not fit the state.
     """
-    if edit.page is None:
-        return apply(state, edit), Origin.MODEL
-    name = page_name(edit.page)
-    only_named = "\n" not in edit.page
+    after = apply(state, edit)
+    name = page_name(after)
     if name == page_name(state):
-        # One stays where one is: a name alone means that nothing there changed.
-        body = body_of(state) if only_named else edit.page
-        return with_said(body, edit.said), Origin.MODEL
+        if edit.page == name:
+            # One stays where one is: a name alone means that nothing there changed.
+            return with_said(body_of(state), edit.said), Origin.MODEL
+        return after, Origin.MODEL
     found = pages.find(name) if pages is not None else None
     if found is None:
-        return apply(state, edit), Origin.MODEL
+        return after, Origin.MODEL
     page, origin = found
-    carrying = carrying_lines(edit.page) or carrying_lines(state)
+    carrying = carrying_lines(after)
+    if edit.page is not None:
+        # Whoever writes a page may leave out what goes along anyway.
+        carrying = carrying or carrying_lines(state)
     return with_said(page.seen_by(carrying), edit.said), origin
 
 
 def shorten(edit: Edit, state: str, *, pages: Pages) -> Edit:
-    """Return the edit with its page cut to the name, where memory supplies the very same page."""
-    if edit.page is None or "\n" not in edit.page:
+    """Return the edit with a new page cut to its name, where memory supplies the very same page."""
+    after = apply(state, edit)
+    name = page_name(after)
+    if name == page_name(state):
         return edit
-    named = replace(edit, page=edit.page.split("\n")[0])
-    right = with_said(edit.page, edit.said)
-    same = (
-        page_name(edit.page) != page_name(state) and resolve(named, state, pages=pages)[0] == right
-    )
-    return named if same else edit
+    if edit.page is not None:
+        named = replace(edit, page=name)
+    else:
+        # Memory supplies the page, so of the changes only those of the carrying line are needed.
+        own = [op for op in edit.ops if _is_about_carrying(op, state)]
+        named = replace(edit, ops=(Op(Verb.REPLACE, 0, name), *own))
+    return named if resolve(named, state, pages=pages)[0] == after else edit
+
+
+def _is_about_carrying(op: Op, state: str) -> bool:
+    known = items(state)
+    return is_carrying(op.text) or (op.item < len(known) and is_carrying(known[op.item]))

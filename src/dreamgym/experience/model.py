@@ -96,7 +96,7 @@ class ExperienceModel:
             max_tokens=self._max_tokens,
             temperature=self._temperature,
             stop=(END,) if self._style is Style.COMPACT else (),
-            seed=seed,
+            seed=seed if self._temperature > 0 else None,
         )
         reply = await ask(self._llm, request, read, retries=self._retries, amend=self._amend())
         return _with_confidence(reply.value, reply.completions[-1])

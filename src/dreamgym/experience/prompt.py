@@ -49,6 +49,8 @@ class Switches:
     """Turns of the history that are shown in full; earlier ones leave notes only."""
     notes: int = 6
     """The most notes that are shown."""
+    reference_states: bool = False
+    """Show the states of references also in the compact style; the full style always does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,7 @@ def _full(query: StepQuery, switches: Switches) -> tuple[Message, ...]:
         parts += _full_history(query.history, switches)
     if switches.references and query.references:
         shown = [_full_reference(n, one) for n, one in enumerate(query.references, start=1)]
-        parts.append("Recorded steps, most similar first:\n" + "\n".join(shown))
+        parts.append("Recorded steps, most similar first:\n" + "\n\n".join(shown))
     parts.append(f"Current state:\n{numbered(query.state) or '(empty)'}")
     parts.append(f"Action: {_TAG.sub('', _one_line(query.action))}")
     return Message("system", system), Message("user", "\n\n".join(parts))
@@ -224,14 +226,8 @@ def _done_word(turn: Turn) -> str:
 
 def _full_reference(number: int, reference: Reference) -> str:
     one = reference.transition
-    change = render(diff(one.state, one.next_state)) or "nothing changes"
-    lines = [
-        f"[{number}] in: {numbered(one.state)}",
-        f"action: {_one_line(one.action)}",
-        f"answer: {change}",
-        f"Refused: {one.refused}  Done: {one.done}  Success: {one.success}  Reward: {one.reward:g}",
-    ]
-    return "\n".join(lines)
+    answer = _full_answer(answer_of(one, reasoning=""), reasoning=False)
+    return f"[{number}] State:\n{numbered(one.state)}\nAction: {_one_line(one.action)}\n{answer}"
 
 
 def _full_answer(answer: StepAnswer, *, reasoning: bool) -> str:
@@ -350,7 +346,10 @@ def _compact(query: StepQuery, switches: Switches) -> str:
         parts += [_compact_turn(turn) for turn in query.history[-switches.window :]]
     if switches.references:
         # The nearest one last: closest to where the answer begins.
-        parts += [_compact_reference(one.transition) for one in reversed(query.references)]
+        parts += [
+            _compact_reference(one.transition, state=switches.reference_states)
+            for one in reversed(query.references)
+        ]
     parts.append(f"<state>{unmarked(numbered(query.state))}")
     parts.append(f"<act>{unmarked(_one_line(query.action))}")
     return "".join(parts) + ("<why>" if switches.reasoning else "<then>")
@@ -361,9 +360,10 @@ def _compact_turn(turn: Turn) -> str:
     return f"<past>{unmarked(_one_line(turn.action))}{'<refused>' if turn.refused else ''}{said}"
 
 
-def _compact_reference(one: Transition) -> str:
-    act = f"<refs>{unmarked(numbered(one.state))}<act>{unmarked(_one_line(one.action))}"
-    return f"{act}<then>{_compact_rest(answer_of(one, reasoning=''))}"
+def _compact_reference(one: Transition, *, state: bool) -> str:
+    before = unmarked(numbered(one.state)) if state else ""
+    answer = _compact_rest(answer_of(one, reasoning=""))
+    return f"<refs>{before}<act>{unmarked(_one_line(one.action))}<then>{answer}"
 
 
 def _compact_answer(answer: StepAnswer, *, reasoning: bool) -> str:

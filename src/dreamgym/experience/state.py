@@ -15,6 +15,8 @@ SAID = "> "
 """Starts a line that is about one moment only: what the environment said to the last action."""
 _CARRYING = re.compile(r"carrying\b", re.IGNORECASE)
 
+_NAME_ENDS = re.compile(r":| \(")
+
 Lines = tuple[tuple[str, ...], ...]
 """The items of a state, line by line."""
 
@@ -76,6 +78,9 @@ def is_carrying(line: str) -> bool:
 
 
 def page_name(text: str) -> str:
-    """Return the name of a state's page: its first item, which says where one is."""
+    """Return the name of a state's page: where one is, without what is there.
+
+    It is the first item up to a colon or a bracket, as in `at drawer 1 (open): pencil 1`.
+    """
     first = items(text)[:1]
-    return first[0].strip() if first else ""
+    return _NAME_ENDS.split(first[0], maxsplit=1)[0].strip() if first else ""

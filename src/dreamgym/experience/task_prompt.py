@@ -30,7 +30,8 @@ class Variation:
 FIRST_STATE = """\
 You are the environment that an agent acts in. Write the state in which a task begins, laid out \
 exactly as in the examples: the same kinds of lines in the same order, everything that the task \
-needs somewhere to be found, nothing solved yet. Answer with the state between <state> and </state>."""
+needs somewhere to be found, nothing solved yet. Answer with \
+the state between <state> and </state>."""
 
 VARIATION = """\
 You make new tasks for agents in one environment. You are given tasks that agents sometimes solve \

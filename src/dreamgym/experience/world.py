@@ -144,6 +144,7 @@ class TransitionCache:
         known = task is not None
         if task is None:
             task = asyncio.ensure_future(_await(ask))
+            task.add_done_callback(_taken_note_of)
             self._tasks[key] = task
             while len(self._tasks) > self._capacity:
                 self._tasks.popitem(last=False)
@@ -159,6 +160,12 @@ class TransitionCache:
     def clear(self) -> None:
         """Forget all answers."""
         self._tasks.clear()
+
+
+def _taken_note_of(task: asyncio.Task[Prediction]) -> None:
+    """Look at a failure that nobody waits for any more, so that asyncio does not complain."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def _await(ask: Callable[[], Awaitable[Prediction]]) -> Prediction:
