@@ -1,0 +1,110 @@
+"""Rules that refuse, and what they learn from records."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recorded_states import STEPS
+from small_house import GOAL, OPENING, transition
+from test_experience_prompt import recorded
+
+from dreamgym.experience.grounding import Grounding, KnownKinds, malformed
+from dreamgym.experience.phrases import cut, mentions, places
+from dreamgym.replay.lookup import Hit
+from dreamgym.types import Origin
+
+SEEN = (GOAL, OPENING)
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "phrases"),
+    [
+        ("take coin", "take _", ("coin",)),
+        ("put the red cup in box", "put _ in _", ("red cup", "box")),
+        ("go to drawer 1", "go to _", ("drawer 1",)),
+        ("look", "look", ()),
+        ("Open door to SOUTH", "open _ to _", ("door", "south")),
+        ("", "", ()),
+        ("take from", "take from", ()),
+    ],
+)
+def test_actions_are_cut_into_kind_and_phrases(action, kind, phrases):
+    parts = cut(action)
+    assert (parts.kind, parts.phrases) == (kind, phrases)
+
+
+def test_phrases_are_found_as_whole_words():
+    assert mentions("a red Coin (old)", "coin")
+    assert not mentions("coinage", "coin")
+    assert places(["hall", "box: coin", "coin"], "coin") == (1, 2)
+
+
+def test_kinds_free_phrases_and_refusal_words_come_from_records():
+    known = KnownKinds.from_transitions(
+        [
+            transition(OPENING, "take cup"),
+            transition(OPENING, "dance"),
+            transition(OPENING, "take moon"),
+        ]
+    )
+    assert known == KnownKinds(frozenset({"take _"}), frozenset(), ("no",))
+
+
+def test_rules_by_name():
+    known = KnownKinds(
+        frozenset({"take _", "look _", "put _ in _"}), frozenset({"around"}), ("no",)
+    )
+    rules = Grounding(known)
+
+    def rule(action, *, grounding=rules, references=()):
+        found = grounding.refusal(action, seen=SEEN, references=references)
+        return found and found.rule
+
+    assert rule("take cup") is None
+    assert rule("take coin") is None, "the goal mentions it"
+    assert rule("look around") is None, "it worked before without being in sight"
+    assert rule("take moon") == "nothing-known"
+    assert rule("put cup in moon") == "nothing-known"
+    assert rule("put cup in moon", grounding=Grounding(known, every=False)) is None
+    assert rule("eat cup") == "unseen-kind"
+    assert rule("eat cup", grounding=Grounding()) is None
+    assert rule("") == "malformed"
+    told = Hit(transition("garden\nrake", "take cup"), 0.9, 1)
+    assert rule("take rake") == "nothing-known"
+    assert rule("take rake", references=(told,)) is None
+
+
+def test_a_refused_reference_proves_nothing_about_its_action():
+    tried = Hit(transition(OPENING, "take moon"), 0.9, 1)
+    found = Grounding().refusal("take moon", seen=SEEN, references=(tried,))
+    assert found is not None
+    assert found.origin is Origin.GROUNDING
+
+
+@given(st.text())
+def test_any_text_is_judged(action):
+    wrong = malformed(action)
+    if not action.strip() or "<" in action or "\n" in action.strip():
+        assert wrong
+
+
+def test_recorded_steps_that_worked_are_never_refused_by_rule():
+    """Grounding may only take away what reality takes away too."""
+    steps = [recorded(number, step) for number, step in enumerate(STEPS)]
+    accepted = refused = 0
+    for family in {one.env for one in steps}:
+        mine = [one for one in steps if one.env == family]
+        rules = Grounding(KnownKinds.from_transitions(mine))
+        for one in mine:
+            # What was seen before in the same episode counts as seen.
+            seen = [
+                one.goal,
+                *(o.state for o in mine if o.task_id == one.task_id and o.index <= one.index),
+            ]
+            found = rules.refusal(one.action, seen=seen, references=())
+            if one.refused:
+                refused += found is not None
+            else:
+                assert found is None, (one.action, found)
+                accepted += 1
+    assert accepted > 100
+    assert refused > 10
