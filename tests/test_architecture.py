@@ -16,7 +16,7 @@ MODULES = {
 LEVELS = {
     "types": 0, "protocols": 0, "errors": 0,
     "codec": 1, "files": 1, "config": 1, "runs": 1,
-    "envs": 2, "replay": 2, "records": 2, "llm": 2, "llm": 2,
+    "envs": 2, "replay": 2, "records": 2, "llm": 2, "models": 2,
     "agents": 3, "experience": 3,
     "rollout": 4, "testing": 4,
     "eval": 5,
@@ -28,7 +28,9 @@ SAME_LEVEL = {("protocols", "types"), ("config", "files"), ("runs", "files"), ("
 """Single files of one level that may look at another; packages of one level never do."""
 
 CONFINED = {
-    "torch": (),
+    "torch": ("models",),
+    "transformers": ("models",),
+    "peft": ("models",),
     "rich": ("cli",),
     "typer": ("cli",),
     "fastapi": (),

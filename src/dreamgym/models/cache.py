@@ -24,23 +24,22 @@ class CacheShape:
     head_dim: int
 
     @property
-    def floats_per_token(self) -> int:
-        """Numbers kept for one token."""
-        return 2 * self.layers * self.heads * self.head_dim
+    def bytes_per_token(self) -> int:
+        """Memory that one token takes, in 32-bit floats."""
+        return 8 * self.layers * self.heads * self.head_dim
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where the tokens of one forward pass go, worked out once for all layers."""
+    """Where the tokens of one forward pass stand and what they see, for all layers alike."""
 
     positions: torch.Tensor
-    """[rows, tokens]: the position, which is the column, of each token."""
-    slots: torch.Tensor
-    """[rows * tokens]: the same, as an index into the rows laid end to end."""
-    columns: int
-    """How many columns attention must look at."""
-    mask: torch.Tensor
-    """[rows, 1, tokens, columns]: 0 where a token may look, minus infinity elsewhere."""
+    """[rows, tokens]: the position of each token in its sequence."""
+    mask: torch.Tensor | None
+    """[rows, 1, tokens, columns]: 0 where a token may look, minus infinity elsewhere. None: each
+    token of the pass sees itself and those before it."""
+    slots: torch.Tensor | None = None
+    """[rows * tokens]: where keys and values go, counted through the cache's rows laid end to end."""
 
 
 class KVCache:
@@ -52,16 +51,11 @@ class KVCache:
         self.lengths = lengths
 
     @classmethod
-    def empty(
-        cls, shape: CacheShape, rows: int, *, columns: int, dtype: torch.dtype = torch.float32
-    ) -> KVCache:
+    def empty(cls, shape: CacheShape, rows: int, *, columns: int) -> KVCache:
         """Make room for `rows` rows of up to `columns` tokens."""
-        wide = -(-columns // COLUMN_STEP) * COLUMN_STEP
+        size = (shape.layers, 2, rows, _whole_steps(columns), shape.heads, shape.head_dim)
         # Zeros, not empty: a masked column still enters a product, and rubbish may be NaN.
-        store = torch.zeros(
-            (shape.layers, 2, rows, wide, shape.heads, shape.head_dim), dtype=dtype
-        )
-        return cls(store, torch.zeros(rows, dtype=torch.long))
+        return cls(torch.zeros(size), torch.zeros(rows, dtype=torch.long))
 
     @property
     def rows(self) -> int:
@@ -77,25 +71,45 @@ class KVCache:
         """Return some neighbouring rows; writes to the part are writes to the whole."""
         return KVCache(self.store[:, :, start:stop], self.lengths[start:stop])
 
-    def select(self, rows: torch.Tensor) -> KVCache:
-        """Return a copy that holds only these rows (or some of them twice)."""
-        used = self._rounded(int(self.lengths[rows].max())) if len(rows) else 0
-        kept = self.store.new_zeros((*self.store.shape[:2], len(rows), *self.store.shape[3:]))
-        torch.index_select(self.store[:, :, :, :used], 2, rows, out=None)
-        kept[:, :, :, :used] = self.store[:, :, rows, :used]
-        return KVCache(kept, self.lengths[rows].clone())
+    def select(self, rows: torch.Tensor, *, columns: int) -> KVCache:
+        """Return a copy with these rows (some perhaps twice) and room for `columns` tokens."""
+        used = min(self.columns, _whole_steps(int(self.lengths[rows].max())))
+        wide = max(used, _whole_steps(columns))
+        shape = (*self.store.shape[:2], len(rows), wide, *self.store.shape[4:])
+        store = self.store.new_zeros(shape)
+        for layer in range(shape[0]):
+            for kind in (0, 1):
+                source = self.store[layer, kind, :, :used]
+                store[layer, kind, :, :used] = source.index_select(0, rows)
+        return KVCache(store, self.lengths[rows])
 
     def span(self, tokens: int) -> Span:
-        """Say where the next `tokens` tokens of every row go."""
+        """Say where the next `tokens` tokens of every row go: after those it holds."""
         positions = self.lengths[:, None] + torch.arange(tokens)
-        longest = int(positions[:, -1].max()) + 1
-        if longest > self.columns:
-            raise ValueError(f"the cache holds {self.columns} tokens per row, {longest} are needed")
-        first = torch.arange(self.rows) * self.columns
-        columns = self._rounded(longest)
+        columns = self._columns_for(positions)
         hidden = torch.arange(columns) > positions[:, :, None]
-        mask = torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf"))
-        return Span(positions, (positions + first[:, None]).flatten(), columns, mask[:, None])
+        return Span(positions, additive(hidden), self.slots(positions))
+
+    def branches(self, offsets: torch.Tensor, branch: torch.Tensor) -> Span:
+        """Say where tokens of several continuations of each row go, side by side.
+
+        Args:
+            offsets: [rows, tokens], how far a token is from the beginning of its continuation.
+            branch: [rows, tokens], which continuation it belongs to; -1 for filler.
+        """
+        tokens = offsets.shape[1]
+        places = self.lengths[:, None] + torch.arange(tokens)
+        columns = self._columns_for(places)
+        past = torch.arange(columns) < self.lengths[:, None]
+        own = (branch[:, :, None] == branch[:, None, :]) & (offsets[:, :, None] >= offsets[:, None])
+        seen = past[:, None, :].repeat(1, tokens, 1)
+        seen.scatter_(2, places[:, None, :].expand_as(own), own)
+        return Span(self.lengths[:, None] + offsets, additive(~seen), self.slots(places))
+
+    def slots(self, columns: torch.Tensor) -> torch.Tensor:
+        """Return columns [rows, tokens] as an index into the rows laid end to end."""
+        first = torch.arange(self.rows) * self.columns
+        return (columns + first[:, None]).flatten()
 
     def put(
         self, layer: int, span: Span, *, keys: torch.Tensor, values: torch.Tensor
@@ -104,17 +118,26 @@ class KVCache:
 
         Returns all keys and values that attention must look at, [rows, heads, columns, head_dim].
         """
+        if span.slots is None or span.mask is None:
+            raise ValueError("a span of tokens without a place in the cache")
         held = self.store[layer]
-        shape = (self.rows * self.columns, *self.store.shape[4:])
-        for kind, new in ((0, keys), (1, values)):
-            target = held[kind]
-            if target.is_contiguous():
-                target.view(shape).index_copy_(0, span.slots, new.flatten(0, 1))
-            else:
-                rows = torch.arange(self.rows)[:, None]
-                target[rows, span.positions] = new
-        seen = held[:, :, : span.columns].transpose(2, 3)
+        flat = held.flatten(1, 2)
+        flat[0].index_copy_(0, span.slots, keys.flatten(0, 1))
+        flat[1].index_copy_(0, span.slots, values.flatten(0, 1))
+        seen = held[:, :, : span.mask.shape[-1]].transpose(2, 3)
         return seen[0], seen[1]
 
-    def _rounded(self, columns: int) -> int:
-        return min(self.columns, -(-columns // COLUMN_STEP) * COLUMN_STEP)
+    def _columns_for(self, places: torch.Tensor) -> int:
+        longest = int(places.max()) + 1
+        if longest > self.columns:
+            raise ValueError(f"the cache holds {self.columns} tokens per row, {longest} are needed")
+        return _whole_steps(longest)
+
+
+def additive(hidden: torch.Tensor) -> torch.Tensor:
+    """Return a mask [rows, tokens, columns] of what is hidden as one to add to scores."""
+    return torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf"))[:, None]
+
+
+def _whole_steps(columns: int) -> int:
+    return -(-columns // COLUMN_STEP) * COLUMN_STEP

@@ -19,7 +19,7 @@ from dreamgym.models.requirement import functional, nn, torch
 
 
 class ScaledNorm(torch.autograd.Function):
-    """Scale vectors to unit mean square, then by weights. Half the memory traffic of torch's own."""
+    """Scale vectors to unit mean square, then by weights, in few passes over memory."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
@@ -51,7 +51,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the scaled vectors."""
-        return ScaledNorm.apply(x, self.weight, self.epsilon)  # type: ignore[no-any-return]
+        return ScaledNorm.apply(x, self.weight, self.epsilon)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class Block(nn.Module):
@@ -69,7 +69,7 @@ class Block(nn.Module):
         self.down = nn.Linear(shape.inner, shape.hidden, bias=False)
 
     def forward(
-        self, x: torch.Tensor, turn: torch.Tensor, *, cache: KVCache | None, span: Span | None
+        self, x: torch.Tensor, turn: torch.Tensor, *, cache: KVCache | None, span: Span
     ) -> torch.Tensor:
         """Add what this layer has to say to the residual stream [rows, tokens, hidden]."""
         x = x + self.out(self._attend(self.attention_norm(x), turn, cache=cache, span=span))
@@ -77,18 +77,18 @@ class Block(nn.Module):
         return x + self.down(functional.silu(gate) * up)  # type: ignore[no-any-return]
 
     def _attend(
-        self, x: torch.Tensor, turn: torch.Tensor, *, cache: KVCache | None, span: Span | None
+        self, x: torch.Tensor, turn: torch.Tensor, *, cache: KVCache | None, span: Span
     ) -> torch.Tensor:
         shape = self.shape
         rows, tokens, _ = x.shape
         heads = self.qkv(x).view(rows, tokens, -1, shape.head_dim)
         turning, v = heads.split([shape.heads + shape.kv_heads, shape.kv_heads], dim=2)
         q, k = rotate(turning, turn).split([shape.heads, shape.kv_heads], dim=2)
-        if cache is None or span is None:
-            seen = attend(q, k.transpose(1, 2), v.transpose(1, 2), mask=None)
+        if cache is None:
+            keys, values = k.transpose(1, 2), v.transpose(1, 2)
         else:
             keys, values = cache.put(self.layer, span, keys=k, values=v)
-            seen = attend(q, keys, values, mask=span.mask)
+        seen = attend(q, keys, values, mask=span.mask)
         return seen.reshape(rows, tokens, -1)
 
 
@@ -160,20 +160,27 @@ class Llama(nn.Module):
         """What the model keeps per token."""
         return self.shape.cache
 
-    def hidden(self, ids: torch.Tensor, *, cache: KVCache | None = None) -> torch.Tensor:
+    def hidden(
+        self, ids: torch.Tensor, *, cache: KVCache | None = None, span: Span | None = None
+    ) -> torch.Tensor:
         """Return the last hidden states [rows, tokens, hidden] of ids [rows, tokens].
 
         Each token sees those before it; rows may be padded on the right. With a cache, the tokens
         follow those it holds and are added to it; the caller then counts them in `cache.lengths`.
+        A `span` says otherwise where tokens stand and what they see.
         """
         tokens = ids.shape[1]
-        span = cache.span(tokens) if cache is not None else None
-        turn = self.turns[:tokens] if span is None else self.turns[span.positions]
-        if turn.shape[-2] < tokens:
-            raise ConfigError(f"{tokens} tokens, but the model reads at most {self.positions}")
+        if span is None:
+            span = Span(torch.arange(tokens)[None], None) if cache is None else cache.span(tokens)
+        if int(span.positions.max()) >= self.positions:
+            raise ConfigError(
+                f"a sequence of {int(span.positions.max()) + 1} tokens is too long: "
+                f"the model was made for {self.positions}"
+            )
         x = self.embed(ids)
+        turn = self.turns[span.positions][:, :, None]
         for block in self.blocks:
-            x = block(x, turn[..., None, :], cache=cache, span=span)
+            x = block(x, turn, cache=cache, span=span)
         return self.norm(x)  # type: ignore[no-any-return]
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:

@@ -167,11 +167,11 @@ def from_hugging_face(weights: Mapping[str, torch.Tensor], shape: LlamaShape) ->
 
 
 def _pairs_apart(weight: torch.Tensor, head_dim: int) -> torch.Tensor:
-    return weight.unflatten(0, (-1, head_dim // 2, 2)).transpose(1, 2).flatten(0, 2)
+    return weight.view(-1, head_dim // 2, 2, weight.shape[1]).transpose(1, 2).flatten(0, 2)
 
 
 def _pairs_together(weight: torch.Tensor, head_dim: int) -> torch.Tensor:
-    return weight.unflatten(0, (-1, 2, head_dim // 2)).transpose(1, 2).flatten(0, 2)
+    return weight.view(-1, 2, head_dim // 2, weight.shape[1]).transpose(1, 2).flatten(0, 2)
 
 
 def write_llama(

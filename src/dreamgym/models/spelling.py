@@ -64,7 +64,7 @@ def make_decoder(special: Sequence[str]) -> Any:
 
     rules = [rule(rf"(?<![^{SPACE}{GLUE}{_OPENING}]){WORD}", "")]
     if special:
-        # Longest first is of no matter to a lookbehind; sorted, so that the file is always the same.
+        # Sorted, so that the same names give the same file.
         names = "|".join(re.escape(name) for name in sorted(special))
         rules.append(rule(rf"(?<={names}){WORD}", ""))
     marks = [rule(f"[{WORD}{SPACE}]", " "), rule(GLUE, "")]

@@ -25,6 +25,7 @@ def make_tiny(preset: str, vocab_size: int, *, seed: int, positions: int = 2048)
     init(model, seed)
     return model
 
+
 def init(model, seed, std=0.02):
     g = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -32,5 +33,9 @@ def init(model, seed, std=0.02):
             if p.dim() < 2:
                 p.fill_(1.0)
             else:
-                s = std / math.sqrt(2 * model.shape.layers) if name.endswith(("out.weight", "down.weight")) else std
+                s = (
+                    std / math.sqrt(2 * model.shape.layers)
+                    if name.endswith(("out.weight", "down.weight"))
+                    else std
+                )
                 p.normal_(0, s, generator=g)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from dreamgym.errors import ConfigError
 from dreamgym.files import write_atomically
-from dreamgym.models.spelling import MARKS, WORD, make_decoder, make_normalizer, make_splitter
+from dreamgym.models.spelling import MARKS, make_decoder, make_normalizer, make_splitter
 from dreamgym.types import Message, digest
 
 PAD, END = "<pad>", "<end>"
@@ -70,7 +70,8 @@ class WordTokenizer:
 
         self._definition = definition
         self._fast: Any = Fast.from_str(definition)
-        special = {token["content"]: token["id"] for token in json.loads(definition)["added_tokens"]}
+        added = json.loads(definition)["added_tokens"]
+        special = {token["content"]: token["id"] for token in added}
         if PAD not in special or END not in special:
             raise ConfigError(f"not a tokenizer of ours: it has no {PAD} or no {END}")
         self._special: dict[str, int] = special
@@ -197,7 +198,9 @@ def load_word_tokenizer(folder: Path) -> WordTokenizer:
 def _check_special(names: Sequence[str]) -> None:
     for name in names:
         if not name.strip() or set(name) & set(MARKS) or name != name.strip():
-            raise ConfigError(f"{name!r} cannot be a special token: no blanks at its ends, no marks")
+            raise ConfigError(
+                f"{name!r} cannot be a special token: no blanks at its ends or {MARKS}"
+            )
 
 
 def _split(fast: Any, text: str) -> list[tuple[str, Any]]:

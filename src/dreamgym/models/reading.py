@@ -1,0 +1,164 @@
+"""Reading prompts: every token once, however many prompts begin with it.
+
+Equal prompts are one row. Beginnings that several prompts share are read first and remembered, and
+so is everything read before under the same weights (see `prefix.py`). What then is missing is read
+in chunks of rows that lack about equally much.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dreamgym.models.cache import KVCache
+from dreamgym.models.causal import CausalLM
+from dreamgym.models.prefix import BLOCK, PrefixMemory
+from dreamgym.models.requirement import torch
+
+STEADY = 16
+"""A processor's matrix product gives each of at least so many rows the same bits however many there
+are. Fewer take other paths through its library."""
+WORTH_SHARING = 64
+"""Tokens to be saved for a reading of its own to pay."""
+
+Ids = tuple[int, ...]
+Key = tuple[int, Ids]
+"""A block of tokens under the block before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Prompts that were read."""
+
+    order: list[int]
+    """Which prompt stands in each row; rows beyond are filler."""
+    cache: KVCache
+    logits: torch.Tensor
+    """[prompts, vocab], row by row: scores of what follows."""
+
+
+class Reader:
+    """Reads prompts with one model."""
+
+    def __init__(
+        self, model: CausalLM, *, chunk_tokens: int, memory_bytes: int, steady: bool
+    ) -> None:
+        self._model = model
+        self._chunk_tokens = chunk_tokens
+        self._least_rows = STEADY if steady else 1
+        self._weights: tuple[int, ...] = ()
+        self.memory = PrefixMemory(model.cache_shape, capacity_bytes=memory_bytes)
+        self.tokens = 0
+        """Prompt tokens that were computed, not remembered."""
+
+    @property
+    def least_rows(self) -> int:
+        """Caches are made with at least so many rows."""
+        return self._least_rows
+
+    def notice_change(self) -> None:
+        """Forget everything if the weights are not those that it was read with."""
+        weights = list(self._model.parameters())
+        state = tuple(number for w in weights for number in (id(w), w._version))
+        if state != self._weights:
+            self.memory.forget()
+            self._weights = state
+
+    def read(self, prompts: Sequence[Ids], *, room: int) -> Reading:
+        """Read prompts. `room` tokens may be added to the cache's rows."""
+        unique = list(dict.fromkeys(prompts))
+        self._read_shared(unique)
+        unique.sort(key=lambda ids: len(ids) - self.memory.known(ids[:-1]))
+        columns = max(map(len, unique)) + max(room, STEADY)
+        rows = max(len(unique), self._least_rows)
+        cache = KVCache.empty(self._model.cache_shape, rows, columns=columns)
+        self.memory.recall(unique, cache)
+        logits = self._fill(unique, cache)
+        self.memory.keep(unique, cache)
+        return self._spread(Reading(list(range(len(unique))), cache, logits), unique, prompts)
+
+    def _spread(self, reading: Reading, unique: list[Ids], prompts: Sequence[Ids]) -> Reading:
+        """Give every prompt a row of its own."""
+        askers: dict[Ids, list[int]] = {ids: [] for ids in unique}
+        for number, ids in enumerate(prompts):
+            askers[ids].append(number)
+        order = [number for numbers in askers.values() for number in numbers]
+        if len(unique) == len(prompts):
+            return replace(reading, order=order)
+        rows = [row for row, numbers in enumerate(askers.values()) for _ in numbers]
+        filled = torch.tensor(rows + [0] * (self._least_rows - len(rows)))
+        cache = reading.cache.select(filled, columns=reading.cache.columns)
+        return Reading(order, cache, reading.logits[rows])
+
+    def _read_shared(self, prompts: Sequence[Ids]) -> None:
+        """Read and remember beginnings that several of the prompts share."""
+        worth = [
+            ids
+            for ids, count in shared_beginnings(prompts).items()
+            if (count - 1) * (len(ids) - self.memory.known(ids)) >= WORTH_SHARING
+            and len(ids) <= self.memory.capacity_tokens
+        ]
+        if worth:
+            self.read(worth, room=0)
+
+    def _fill(self, prompts: Sequence[Ids], cache: KVCache) -> torch.Tensor:
+        """Read what the cache's rows lack of the prompts; return each row's next scores."""
+        missing = [ids[int(cache.lengths[row]) :] for row, ids in enumerate(prompts)]
+        self.tokens += sum(map(len, missing))
+        scores = [
+            self._extend(cache.part(start, stop), missing[start:stop])
+            for start, stop in chunks([len(ids) for ids in missing], budget=self._chunk_tokens)
+        ]
+        return torch.cat(scores)
+
+    def _extend(self, cache: KVCache, missing: Sequence[Ids]) -> torch.Tensor:
+        rows, longest = len(missing), max(map(len, missing))
+        width = -(-longest // self._least_rows) * self._least_rows
+        ids = torch.zeros(rows, width, dtype=torch.long)
+        for row, tokens in enumerate(missing):
+            ids[row, : len(tokens)] = torch.tensor(tokens)
+        span = cache.span(width)
+        # Filler on the right may stand beyond the last position; nobody looks at it.
+        span = replace(span, positions=span.positions.clamp_max(self._model.positions - 1))
+        hidden = self._model.hidden(ids, cache=cache, span=span)
+        counts = torch.tensor([len(tokens) for tokens in missing])
+        cache.lengths += counts
+        last = hidden[torch.arange(rows), counts - 1]
+        filler = last.new_zeros(max(0, self._least_rows - rows), last.shape[1])
+        return self._model.logits(torch.cat((last, filler)))[:rows]
+
+
+def chunks(lengths: Sequence[int], *, budget: int) -> Iterator[tuple[int, int]]:
+    """Cut rows of rising length into ranges whose padded size stays within a budget of tokens."""
+    start = 0
+    for row in range(1, len(lengths) + 1):
+        if row == len(lengths) or (row + 1 - start) * lengths[row] > budget:
+            yield start, row
+            start = row
+
+
+def shared_beginnings(prompts: Sequence[Ids]) -> dict[Ids, int]:
+    """Return the longest beginnings, in whole blocks, that prompts share, and how many do.
+
+    A beginning of a longer shared beginning is not listed by itself.
+    """
+    counts: Counter[Key] = Counter()
+    names: dict[Key, int] = {}
+    trails: list[list[Key]] = []
+    for ids in prompts:
+        parent, trail = 0, []
+        for start in range(0, len(ids) - BLOCK + 1, BLOCK):
+            key = (parent, ids[start : start + BLOCK])
+            parent = names.setdefault(key, len(names) + 1)
+            counts[key] += 1
+            trail.append(key)
+        trails.append(trail)
+    found: dict[Key, Ids] = {}
+    inner: set[Key] = set()
+    for ids, trail in zip(prompts, trails, strict=True):
+        depth = sum(1 for key in trail if counts[key] > 1)
+        if depth:
+            found[trail[depth - 1]] = ids[: depth * BLOCK]
+            inner.update(trail[: depth - 1])
+    return {ids: counts[key] for key, ids in found.items() if key not in inner}
