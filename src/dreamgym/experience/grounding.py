@@ -1,9 +1,10 @@
 """Refusals by rule: what no environment would carry out is not left to a model that may be kind.
 
-Three rules with names, generic over environments; the name is part of the recorded reasoning.
+Four rules with names, generic over environments; the name is part of the recorded reasoning.
 `malformed`: the action is no single line of words. `nothing-known`: it is about things that
 neither the task, nor a state seen so far, nor a reference contains. `unseen-kind`: no action of
-its kind (verb and small words) was ever carried out in the recorded experience.
+its kind (verb and small words) was ever carried out in the recorded experience. `not-here`: its
+kind was carried out often, and always on things in sight; this one is about something that is not.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from dataclasses import dataclass
 
 from dreamgym.experience.phrases import cut, mentions
 from dreamgym.experience.prompt import unmarked
-from dreamgym.experience.state import split_said
+from dreamgym.experience.state import body_of, split_said
 from dreamgym.protocols import Reference
 from dreamgym.types import Origin, Transition
 
+OFTEN = 20
+"""Times that a kind of action must have worked before a rule is read off its things."""
 LONGEST = 200
 """Characters of an action; whatever is longer is no command but a text."""
 
@@ -39,37 +42,43 @@ class KnownKinds:
     """Kinds of actions that were carried out at least once."""
     free: frozenset[str] = frozenset()
     """Phrases that worked without being in sight, such as `around` in `look around`."""
+    on_sight: frozenset[str] = frozenset()
+    """Kinds that were carried out often, and only ever on things that the state showed."""
     refusal: tuple[str, ...] = ()
     """What the environment most often says to an action that it refuses."""
 
     @classmethod
     def from_transitions(cls, transitions: Iterable[Transition]) -> KnownKinds:
         """Learn from recorded steps."""
-        kinds: set[str] = set()
+        worked: Counter[str] = Counter()
+        unseen: Counter[str] = Counter()
         free: set[str] = set()
         said: Counter[tuple[str, ...]] = Counter()
         for one in transitions:
             if one.refused:
                 said[split_said(one.next_state)[1]] += 1
                 continue
-            parts = cut(one.action)
-            kinds.add(parts.kind)
-            sight = f"{one.goal}\n{one.state}"
-            free.update(phrase for phrase in parts.phrases if not mentions(sight, phrase))
+            parts, sight = cut(one.action), body_of(one.state)
+            worked[parts.kind] += 1
+            hidden = [phrase for phrase in parts.phrases if not mentions(sight, phrase)]
+            unseen[parts.kind] += bool(hidden)
+            free.update(phrase for phrase in hidden if not mentions(one.goal, phrase))
         # Sorted first, so that equally frequent words do not depend on the order of the records.
         usual = max(sorted(said), key=lambda words: said[words], default=())
-        return cls(frozenset(kinds), frozenset(free), usual)
+        on_sight = {kind for kind in worked if worked[kind] >= OFTEN and not unseen[kind]}
+        return cls(frozenset(worked), frozenset(free), frozenset(on_sight), usual)
 
 
 @dataclass(frozen=True, slots=True)
 class Grounding:
-    """The rules, and what they know.
-
-    `every`: refuse also when only one of several phrases is unheard of.
-    """
+    """The rules, and what they know."""
 
     known: KnownKinds | None = None
+    """What records say; without it the rules `unseen-kind` and `not-here` rest."""
     every: bool = True
+    """Refuse also when only one of several phrases is unheard of."""
+    here: bool = True
+    """Use the rule `not-here`."""
 
     def refusal(
         self, action: str, *, seen: Sequence[str], references: Sequence[Reference]
@@ -78,7 +87,7 @@ class Grounding:
 
         Args:
             action: what the agent wants to do.
-            seen: the goal and every state that the episode has shown.
+            seen: the goal and every state that the episode has shown, the current one last.
             references: retrieved steps; what their states contain and what was done there counts.
         """
         wrong = malformed(action)
@@ -96,6 +105,13 @@ class Grounding:
             return Refusal(
                 "nothing-known", Origin.GROUNDING, f"nobody has heard of {', '.join(unheard)}"
             )
+        if self.here and self.known is not None and parts.kind in self.known.on_sight:
+            # What was said about a thing does not put it there.
+            sight = body_of(seen[-1])
+            hidden = [phrase for phrase in parts.phrases if not mentions(sight, phrase)]
+            if hidden:
+                why = f"'{parts.kind}' needs things in sight, {', '.join(hidden)} is not"
+                return Refusal("not-here", Origin.GROUNDING, why)
         return None
 
     def words(self) -> tuple[str, ...]:

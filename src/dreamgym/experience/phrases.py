@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _SMALL = frozenset(
-    {"in", "into", "inside", "on", "onto", "from", "to", "with", "at", "of", "using", "under"}
+    {"in", "into", "inside", "on", "onto", "from", "to", "with", "at", "using", "under"}
 )
 _ARTICLES = frozenset({"the", "a", "an", "some"})
 

@@ -7,7 +7,7 @@ from recorded_states import STEPS
 from small_house import GOAL, OPENING, transition
 from test_experience_prompt import recorded
 
-from dreamgym.experience.grounding import Grounding, KnownKinds, malformed
+from dreamgym.experience.grounding import OFTEN, Grounding, KnownKinds, malformed
 from dreamgym.experience.phrases import cut, mentions, places
 from dreamgym.replay.lookup import Hit
 from dreamgym.types import Origin
@@ -41,18 +41,20 @@ def test_phrases_are_found_as_whole_words():
 def test_kinds_free_phrases_and_refusal_words_come_from_records():
     known = KnownKinds.from_transitions(
         [
+            *[transition(OPENING, "move west")] * OFTEN,
             transition(OPENING, "take cup"),
             transition(OPENING, "dance"),
             transition(OPENING, "take moon"),
         ]
     )
-    assert known == KnownKinds(frozenset({"take _"}), frozenset(), ("no",))
+    assert known == KnownKinds(
+        frozenset({"move _", "take _"}), frozenset(), frozenset({"move _"}), ("no",)
+    )
 
 
 def test_rules_by_name():
-    known = KnownKinds(
-        frozenset({"take _", "look _", "put _ in _"}), frozenset({"around"}), ("no",)
-    )
+    kinds = frozenset({"take _", "look _", "put _ in _", "move _"})
+    known = KnownKinds(kinds, frozenset({"around"}), frozenset({"move _"}), ("no",))
     rules = Grounding(known)
 
     def rule(action, *, grounding=rules, references=()):
@@ -66,6 +68,9 @@ def test_rules_by_name():
     assert rule("put cup in moon") == "nothing-known"
     assert rule("put cup in moon", grounding=Grounding(known, every=False)) is None
     assert rule("eat cup") == "unseen-kind"
+    assert rule("move west") is None
+    assert rule("move coin") == "not-here"
+    assert rule("move coin", grounding=Grounding(known, here=False)) is None
     assert rule("eat cup", grounding=Grounding()) is None
     assert rule("") == "malformed"
     told = Hit(transition("garden\nrake", "take cup"), 0.9, 1)
