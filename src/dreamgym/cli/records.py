@@ -34,10 +34,14 @@ def import_(
 ) -> None:
     """Read trajectories of other tools into a store."""
     config = ReplayConfig(embedder=embedder)
-    with build.make_store(options.store_at(store), config) as opened:
-        taken = run_import(
-            paths, opened, format=format, env=env, split=split, max_bad_share=max_bad_share
-        )
+    taken = run_import(
+        paths,
+        lambda: build.make_store(options.store_at(store), config),
+        format=format,
+        env=env,
+        split=split,
+        max_bad_share=max_bad_share,
+    )
     console = Console()
     for bad in taken.report.first_bad:
         console.print(f"left out: {bad}", markup=False, highlight=False, soft_wrap=True)

@@ -19,7 +19,7 @@ from typing import Any
 
 from dreamgym.envs import wire
 from dreamgym.envs.registry import make_engine
-from dreamgym.errors import DreamGymError, EnvError, boundary
+from dreamgym.errors import DreamGymError, EnvCrash, EnvError, boundary
 from dreamgym.protocols import Engine, Game
 from dreamgym.types import Observation, Opening, Split, Task
 
@@ -98,6 +98,12 @@ class _Games:
         try:
             with boundary(EnvError, f"env.{operation}"):
                 result = carry_out(session, payload)
+        except EnvCrash as error:
+            # The engine behind us is gone and can serve no other game either. Dying here makes the
+            # pool blame this one request, replace us and replay everybody else.
+            sys.stderr.write(f"{error}\n")
+            sys.stderr.flush()
+            os._exit(1)
         except DreamGymError as error:
             return (self._seconds, *wire.pack_error(error))
         return (self._seconds, "", result)

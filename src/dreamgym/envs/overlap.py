@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from dreamgym.envs.spec import parse_spec
 from dreamgym.envs.world import RealWorld
 from dreamgym.errors import EnvError
 from dreamgym.files import cache_dir, write_atomically
@@ -26,6 +27,8 @@ LIMIT = 1000
 SECONDS = 60.0
 """How long that may take; some engines need seconds for a task. What was seen is kept on disk."""
 SEED = 0
+_KEPT = frozenset({"twx", "textworld", "alfworld"})
+"""Families whose starts follow from spec, version and mapper, so that a look can be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,9 @@ async def _look(world: RealWorld, tasks: Sequence[Task], *, seconds: float) -> M
     info = await world.info()
     name = digest("\n".join((info.spec, info.version, info.mapper)), size=16)
     path = cache_dir("overlap") / f"{name}.json"
-    known = _read(path)
+    # Of an engine under the user's own hands, nobody says when its starts change.
+    kept = parse_spec(info.spec).family in _KEPT
+    known = _read(path) if kept else {}
     missing = [task for task in tasks if task.id not in known]
     found: dict[str, _Start] = {}
     deadline = time.monotonic() + seconds
@@ -143,7 +148,7 @@ async def _look(world: RealWorld, tasks: Sequence[Task], *, seconds: float) -> M
                     found[task.id] = start
 
     await asyncio.gather(*(look(task) for task in missing))
-    if found:
+    if found and kept:
         write_atomically(path, _STARTS.dump_json(_read(path) | found))
     return known | found
 

@@ -33,7 +33,6 @@ async def evaluate(
     slots: Sequence[Slot],
     world: World,
     *,
-    max_steps: int,
     concurrency: int,
     on_episode: Callable[[Trajectory], None] = lambda trajectory: None,
 ) -> EvalReport:
@@ -41,7 +40,7 @@ async def evaluate(
     outcomes: list[bool] = []
     failures: Counter[str] = Counter()
     steps = refused = counted_steps = 0
-    async for trajectory in collect(slots, world, max_steps=max_steps, concurrency=concurrency):
+    async for trajectory in collect(slots, world, concurrency=concurrency):
         on_episode(trajectory)
         steps += len(trajectory.steps)
         if trajectory.error is not None:

@@ -21,6 +21,14 @@ from dreamgym.types import Split, Trajectory
 
 
 @dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast the real steps came, and what of the workers' time was not the engine's."""
+
+    steps_per_second: float
+    outside_engine: float
+
+
+@dataclass(frozen=True, slots=True)
 class Collected:
     """What a collection left behind."""
 
@@ -29,10 +37,8 @@ class Collected:
     failures: tuple[tuple[str, int], ...]
     """Episodes that broke, by kind of failure; they are in no other figure."""
     seconds: float
-    steps_per_second: float
-    """Real steps of this call; steps of an interrupted call before it do not count."""
-    outside_engine: float
-    """The share of the workers' time that was not spent inside the engine."""
+    speed: Speed | None
+    """Of this call alone; None where nothing was left to play."""
     restarts: int
     """Workers that had to be replaced."""
 
@@ -57,42 +63,50 @@ async def run_collect(
     started = time.monotonic()
     try:
         slots = await build.make_slots(
-            world, split=wanted.split, episodes=wanted.episodes, policy=policy, seed=config.seed
+            world,
+            split=wanted.split,
+            episodes=wanted.episodes,
+            policy=policy,
+            max_steps=wanted.max_steps,
+            seed=config.seed,
         )
-        playing = time.monotonic()
+        run.begin()
+        finished = store.trajectory_ids()
+        before, playing = world.stats(), time.monotonic()
         await record(
             slots,
             world,
             _Strict(store),
-            finished=store.trajectory_ids() | failed_episodes(run.path).keys(),
-            max_steps=wanted.max_steps,
+            finished=finished,
             concurrency=wanted.concurrency,
             on_failure=lambda failed: _note_failure(run, failed),
             on_progress=on_progress,
         )
-        played = time.monotonic() - playing
+        speed = _speed(before, world.stats(), time.monotonic() - playing)
         summary = summarise(recorded_of(slots, store.trajectories(env=world.spec)))
         collected = Collected(
             store=path,
             summary=summary,
-            failures=tuple(Counter(failed_episodes(run.path).values()).most_common()),
+            failures=_failures(run.path, {slot.trajectory_id for slot in slots}, store),
             seconds=time.monotonic() - started,
-            steps_per_second=world.stats().steps / played if played else 0.0,
-            outside_engine=_outside_engine(world.stats(), played),
+            speed=speed if any(slot.trajectory_id not in finished for slot in slots) else None,
             restarts=world.stats().restarts,
         )
     finally:
         await world.close()
         store.close()
-    run.result(result_of(config, collected))
+    if collected.speed is not None or not run.result_path.exists():
+        run.result(result_of(config, collected))
     run.event("finished", episodes=summary.episodes)
     return collected
 
 
-def failed_episodes(run: Path) -> dict[str, str]:
-    """Return the episodes of a run that broke, with the kind of failure."""
+def _failures(run: Path, planned: set[str], store: ExperienceStore) -> tuple[tuple[str, int], ...]:
+    """Count the planned episodes that broke and were not made up for by a later try."""
     events = read_json_lines(run / "events.jsonl")
-    return {event["id"]: event["kind"] for event in events if event["event"] == "episode_failed"}
+    kinds = {event["id"]: event["kind"] for event in events if event["event"] == "episode_failed"}
+    lost = planned & kinds.keys() - store.trajectory_ids()
+    return tuple(Counter(kinds[name] for name in lost).most_common())
 
 
 def result_of(config: RunConfig, collected: Collected) -> dict[str, Any]:
@@ -109,7 +123,7 @@ def result_of(config: RunConfig, collected: Collected) -> dict[str, Any]:
         "real_transitions": {"offline": summary.transitions, "online": 0},
         "episodes": summary.episodes,
         "failed": dict(collected.failures),
-        "success": {name: asdict(rate) for name, rate in summary.success},
+        "success": {name: rate.plain() for name, rate in summary.success},
         "refused_share": round(summary.refused_share, 4),
         "no_effect": summary.no_effect,
         "distinct_states": summary.distinct_states,
@@ -118,8 +132,7 @@ def result_of(config: RunConfig, collected: Collected) -> dict[str, Any]:
         "tasks": summary.tasks,
         "lengths": [summary.shortest, summary.median_length, summary.longest],
         "seconds": round(collected.seconds, 2),
-        "steps_per_second": round(collected.steps_per_second, 1),
-        "outside_engine": round(collected.outside_engine, 4),
+        "speed": asdict(collected.speed) if collected.speed else None,
         "worker_restarts": collected.restarts,
     }
 
@@ -151,7 +164,9 @@ def _note_failure(run: RunDir, failed: Trajectory) -> None:
         )
 
 
-def _outside_engine(stats: PoolStats, seconds: float) -> float:
-    if not stats.workers or not seconds:
-        return 0.0
-    return max(0.0, 1.0 - stats.engine_seconds / (seconds * stats.workers))
+def _speed(before: PoolStats, after: PoolStats, seconds: float) -> Speed:
+    inside = after.engine_seconds - before.engine_seconds
+    return Speed(
+        steps_per_second=round((after.steps - before.steps) / seconds, 1),
+        outside_engine=round(1.0 - inside / (seconds * after.workers), 4),
+    )

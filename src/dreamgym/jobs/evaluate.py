@@ -36,13 +36,17 @@ async def run_evaluate(
             world,
             split=wanted.split,
             episodes=wanted.episodes,
-            policy=build.make_behaviour(wanted.policy),
+            policy=build.make_behaviour(
+                wanted.policy, noise=config.collect.noise, probe_share=config.collect.probe_share
+            ),
+            max_steps=wanted.max_steps,
             seed=config.seed,
+            repeat=False,
         )
+        run.begin()
         report = await evaluate(
             slots,
             world,
-            max_steps=wanted.max_steps,
             concurrency=config.collect.concurrency,
             on_episode=keep,
         )
@@ -61,6 +65,7 @@ async def run_evaluate(
             "seed": config.seed,
             "version": __version__,
             **asdict(report),
+            "success": report.success.plain(),
             "overlap": asdict(overlap) if overlap else None,
         }
     )

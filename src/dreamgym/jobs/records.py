@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -31,25 +31,26 @@ class Taken:
 
 def run_import(
     paths: Sequence[Path],
-    store: ExperienceStore,
+    open_store: Callable[[], ExperienceStore],
     *,
     format: str | None = None,
     env: str | None = None,
     split: Split = Split.TRAIN,
     max_bad_share: float = 0.0,
 ) -> Taken:
-    """Read files into a store; too many bad records leave it untouched."""
+    """Read files into a store, which is opened only after all were found good enough."""
     stored = known = transitions = 0
     refused: Counter[str] = Counter()
     with import_records(
         paths, format=format, env=env, split=split, max_bad_share=max_bad_share
     ) as imported:
-        for batch in _batches(iter(imported)):
-            done = store.add(batch)
-            stored += done.trajectories
-            known += done.known
-            transitions += done.transitions
-            refused.update(done.refused_by_rule)
+        with open_store() as store:
+            for batch in _batches(iter(imported)):
+                done = store.add(batch)
+                stored += done.trajectories
+                known += done.known
+                transitions += done.transitions
+                refused.update(done.refused_by_rule)
         return Taken(imported.report, stored, known, transitions, tuple(refused.most_common()))
 
 

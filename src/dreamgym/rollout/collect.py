@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dreamgym.agents.behaviour import Behaviour
-from dreamgym.errors import ConfigError, EnvError, boundary
+from dreamgym.errors import AgentError, ConfigError, DreamGymError, EnvError, boundary
 from dreamgym.protocols import World
 from dreamgym.rollout.episode import failed_episode, run_episode
 from dreamgym.types import Provenance, Source, Task, Trajectory, derive_seed, digest
@@ -28,6 +28,7 @@ class Slot:
     index: int
     task: Task
     behaviour: Behaviour
+    max_steps: int
     trajectory_id: str
     provenance: Provenance
 
@@ -47,11 +48,12 @@ def plan_slots(
     episodes: int,
     behaviour: Callable[[int], Behaviour],
     answerer: Answerer,
+    max_steps: int,
     seed: int,
 ) -> tuple[Slot, ...]:
     """Lay out the episodes: tasks in order, again from the first when they run out.
 
-    A slot's seed and id depend on the run's seed and the slot alone, never on what ran before.
+    A slot's seed and id depend on the settings and the slot alone, never on what ran before.
     """
     if not tasks:
         raise ConfigError("there are no tasks to play: the split is empty")
@@ -61,7 +63,8 @@ def plan_slots(
         episode_seed = derive_seed(seed, index)
         # Everything the episode depends on goes into its id: two runs share an id only if they
         # would record the same trajectory.
-        name = digest("|".join([task.id, who.name, answerer.engine, answerer.mapper, str(seed)]))
+        parts = (task.id, who.name, who.settings, answerer.engine, answerer.mapper, max_steps, seed)
+        name = digest("|".join(map(str, parts)))
         provenance = Provenance(
             source=answerer.source,
             behaviour=who.name,
@@ -69,20 +72,28 @@ def plan_slots(
             engine=answerer.engine,
             mapper=answerer.mapper,
         )
-        slots.append(Slot(index, task, who, f"{name}-{index:06d}", provenance))
+        slots.append(Slot(index, task, who, max_steps, f"{name}-{index:06d}", provenance))
     return tuple(slots)
 
 
 async def collect(
-    slots: Iterable[Slot], world: World, *, max_steps: int, concurrency: int
-) -> AsyncIterator[Trajectory]:
-    """Play the slots, many at a time, and yield their trajectories in slot order."""
+    slots: Iterable[Slot],
+    world: World,
+    *,
+    concurrency: int,
+    on_leftover: Callable[[Trajectory], None] = lambda trajectory: None,
+) -> AsyncGenerator[Trajectory, None]:
+    """Play the slots, many at a time, and yield their trajectories in slot order.
+
+    When the caller stops early, episodes that are complete but wait for a slower one before them
+    are handed to `on_leftover`.
+    """
     turnstile = asyncio.Semaphore(concurrency)
     running: deque[asyncio.Task[Trajectory]] = deque()
 
     async def play(slot: Slot) -> Trajectory:
         async with turnstile:
-            return await _play(slot, world, max_steps=max_steps)
+            return await _play(slot, world)
 
     try:
         for slot in slots:
@@ -93,31 +104,40 @@ async def collect(
             yield await running.popleft()
     finally:
         for task in running:
+            if task.done() and not task.cancelled() and task.exception() is None:
+                on_leftover(task.result())
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def _play(slot: Slot, world: World, *, max_steps: int) -> Trajectory:
+async def _play(slot: Slot, world: World) -> Trajectory:
     try:
         with boundary(EnvError, "world.open"):
             env = await world.open(slot.task)
     except EnvError as failure:
-        return failed_episode(
-            failure,
-            "world.open",
-            task=slot.task,
-            trajectory_id=slot.trajectory_id,
-            provenance=slot.provenance,
-        )
+        return _failed(slot, failure, "world.open")
     try:
-        agent = slot.behaviour.make(env, slot.provenance.seed)
+        with boundary(AgentError, "agent.make"):
+            agent = slot.behaviour.make(env, slot.provenance.seed)
         return await run_episode(
             env,
             agent,
             task=slot.task,
             trajectory_id=slot.trajectory_id,
             provenance=slot.provenance,
-            max_steps=max_steps,
+            max_steps=slot.max_steps,
         )
+    except AgentError as failure:
+        return _failed(slot, failure, "agent.make")
     finally:
         await env.close()
+
+
+def _failed(slot: Slot, failure: DreamGymError, where: str) -> Trajectory:
+    return failed_episode(
+        failure,
+        where,
+        task=slot.task,
+        trajectory_id=slot.trajectory_id,
+        provenance=slot.provenance,
+    )

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dreamgym.errors import AgentError, DreamGymError, EnvError, boundary
+from dreamgym.errors import (
+    AgentError,
+    DreamGymError,
+    EnvError,
+    LLMBudget,
+    LLMDown,
+    LLMError,
+    boundary,
+)
 from dreamgym.protocols import Agent, Env
 from dreamgym.types import (
     Action,
@@ -40,18 +48,23 @@ async def run_episode(
     try:
         with boundary(EnvError, where):
             start = await env.reset(provenance.seed)
+            _check_text(start.observation.text)
         task, opening = start.task, start.observation
         now, ended = opening, False
         while not ended and len(steps) < max_steps:
             where = "agent.act"
             with boundary(AgentError, where):
                 action = await agent.act(task, steps, now)
+                _check_text(action.text)
             where = "env.step"
             with boundary(EnvError, where):
                 result = await env.step(action.text)
+                _check_text(result.observation.text)
             steps.append(_recorded(action, result))
             now, ended = result.observation, result.terminated or result.truncated
-    except (EnvError, AgentError) as failure:
+    except (LLMBudget, LLMDown):
+        raise  # no episode's fault: the run stops, or waits, as a whole
+    except (EnvError, AgentError, LLMError) as failure:
         error = _describe(failure, where)
     return Trajectory(
         id=trajectory_id,
@@ -91,6 +104,12 @@ def failed_episode(
         provenance=provenance,
         error=_describe(failure, where),
     )
+
+
+def _check_text(text: str) -> None:
+    """Refuse half a character (a lone surrogate), which no file and no model can take."""
+    if not text.isascii():
+        text.encode()
 
 
 def _describe(failure: DreamGymError, where: str) -> EpisodeFailure:

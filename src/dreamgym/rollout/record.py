@@ -1,25 +1,28 @@
-"""Recording: play slots and put what happened into an experience store, losing and repeating nothing.
+"""Recording: play slots and store what happened, losing and repeating nothing.
 
-A trajectory is acknowledged when the store's transaction is done. Whatever a crash cuts off was
-never acknowledged and is simply played again by the next call, under the same id.
+A trajectory is acknowledged when the store's transaction is done. They are stored in slot order, so
+that a store's content never depends on timing; a finished episode waits for slower ones before it.
+Whatever a crash cuts off was never acknowledged and is simply played again by the next call, under
+the same id; an interrupt stores all that is finished first.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from dreamgym.protocols import World
 from dreamgym.rollout.collect import Slot, collect
 from dreamgym.types import Trajectory
 
 BATCH = 64
-"""Trajectories per transaction at most: an interrupt loses fewer than this many unacknowledged."""
+"""Trajectories per transaction at most."""
 FLUSH_SECONDS = 1.0
-"""A finished trajectory waits no longer than this for its transaction."""
+"""A trajectory whose turn has come waits no longer than this for its transaction."""
 
 
 class TrajectoryStore(Protocol):
@@ -45,7 +48,6 @@ async def record(
     store: TrajectoryStore,
     *,
     finished: AbstractSet[str],
-    max_steps: int,
     concurrency: int,
     on_failure: Callable[[Trajectory], None],
     on_progress: Callable[[Recorded], None] = lambda state: None,
@@ -61,27 +63,51 @@ async def record(
 
     def flush() -> None:
         nonlocal flushed
+        flushed = time.monotonic()
+        if not waiting:
+            return
         store.add([item for item in waiting if item.error is None])
         for item in waiting:
             if item.error is not None:
                 on_failure(item)
         waiting.clear()
-        flushed = time.monotonic()
 
     on_progress(Recorded(done, len(slots), won, steps))
+    stream = collect(missing, world, concurrency=concurrency, on_leftover=waiting.append)
     try:
-        async for trajectory in collect(
-            missing, world, max_steps=max_steps, concurrency=concurrency
-        ):
-            waiting.append(trajectory)
-            done, won = done + 1, won + trajectory.success
-            steps += len(trajectory.steps)
+        async for trajectory in _with_pauses(stream):
+            if trajectory is not None:
+                waiting.append(trajectory)
+                done, won = done + 1, won + trajectory.success
+                steps += len(trajectory.steps)
+                on_progress(Recorded(done, len(slots), won, steps))
             if len(waiting) >= BATCH or time.monotonic() - flushed > FLUSH_SECONDS:
                 flush()
-            on_progress(Recorded(done, len(slots), won, steps))
     finally:
-        if waiting:
-            flush()
+        await stream.aclose()
+        flush()
+
+
+async def _with_pauses(
+    stream: AsyncGenerator[Trajectory, None],
+) -> AsyncIterator[Trajectory | None]:
+    """Yield what a stream yields, and None whenever it has been silent for a while."""
+    while True:
+        coming = asyncio.ensure_future(anext(stream, _END))
+        try:
+            while not (await asyncio.wait({coming}, timeout=FLUSH_SECONDS))[0]:
+                yield None
+        except BaseException:
+            coming.cancel()
+            await asyncio.wait({coming})
+            raise
+        trajectory = coming.result()
+        if trajectory is _END:
+            return
+        yield trajectory
+
+
+_END: Any = object()
 
 
 def recorded_of(slots: Sequence[Slot], stored: Iterable[Trajectory]) -> Iterable[Trajectory]:

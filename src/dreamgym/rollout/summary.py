@@ -14,7 +14,7 @@ from statistics import median
 from dreamgym.types import Trajectory
 
 HARD_REFUSALS_WANTED = 0.3
-"""Below this share of refused actions a dream was found to believe every action (docs/log.md)."""
+"""With fewer refused actions than this a dream was found to believe every action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,11 @@ class Rate:
     low: float
     high: float
     episodes: int
+
+    def plain(self) -> dict[str, float | int | None]:
+        """Return the rate for a JSON file; no episodes give no mean."""
+        mean = None if math.isnan(self.mean) else self.mean
+        return {"mean": mean, "low": self.low, "high": self.high, "episodes": self.episodes}
 
     def __str__(self) -> str:
         """Return the rate as `0.50 [0.40, 0.60] of 100`."""

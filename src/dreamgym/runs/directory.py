@@ -1,12 +1,12 @@
-"""One run, one folder: config, events, metrics, result. Never overwritten, resumed only on request.
+"""One run, one folder. Never overwritten, resumed only on request.
 
-runs/<name>/config.toml     every setting, resolved
-run.json        what made it: version, command, config digest
-events.jsonl    what happened, in order
-metrics.jsonl   numbers, one line per step
-episodes/       trajectories as JSON lines
-experience.sqlite
-result.json     written once, at the end
+- `config.toml`: every setting, resolved
+- `run.json`: what made it: version, command, config digest
+- `events.jsonl`: what happened, in order
+- `metrics.jsonl`: numbers, one line per step
+- `episodes.jsonl`: trajectories, where they are not experience to keep
+- `experience.sqlite`: the run's own experience store
+- `result.json`: written at the end
 """
 
 from __future__ import annotations
@@ -55,10 +55,15 @@ class RunDir:
 
     def result(self, values: Mapping[str, Any]) -> None:
         """Write the result, replacing an earlier one as a whole."""
-        write_atomically(self.result_path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
+        write_atomically(self.result_path, text + "\n")
+
+    def begin(self) -> None:
+        """Say that work begins: from now on there is something to keep."""
+        self._fresh = False
 
     def discard(self) -> None:
-        """Remove a run that was started just now and could not begin; an older one stays."""
+        """Remove a run that was started just now and could not begin; any other stays."""
         if self._fresh:
             shutil.rmtree(self.path)
 
@@ -83,12 +88,14 @@ def open_run(path: Path, *, config: str, about: Mapping[str, str], resume: bool)
                 f"{path} holds a run: add --resume to continue it, or choose another with --out"
             )
         return _continue_run(path, config=config)
-    if path.is_dir() and not {item.name for item in path.iterdir()} <= _LEFT_BY_A_KILLED_START:
+    if path.is_dir() and not all(_left_by_a_killed_start(item) for item in path.iterdir()):
         raise RunDirError(f"{path} holds other files; choose an empty directory with --out")
     return _start_run(path, config=config, about=about)
 
 
-_LEFT_BY_A_KILLED_START = {".lock", "events.jsonl", "metrics.jsonl", "config.toml"}
+def _left_by_a_killed_start(path: Path) -> bool:
+    unfinished = path.name.startswith((".config.toml.", ".run.json."))
+    return unfinished or path.name in (".lock", "events.jsonl", "metrics.jsonl", "config.toml")
 
 
 def _start_run(path: Path, *, config: str, about: Mapping[str, str]) -> RunDir:

@@ -20,11 +20,12 @@ def play(policy, *, episodes=60, **options):
         episodes=episodes,
         behaviour=make_behaviour(policy, **options),
         answerer=Answerer(Source.REAL, "corridor 1", "m"),
+        max_steps=60,
         seed=0,
     )
 
     async def run():
-        return [t async for t in collect(slots, world, max_steps=60, concurrency=8)]
+        return [t async for t in collect(slots, world, concurrency=8)]
 
     return asyncio.run(run())
 
@@ -69,14 +70,14 @@ def test_a_world_without_a_list_of_actions_cannot_be_played_at_random():
         asyncio.run(agent.act(TASK, (), Observation("s")))
 
 
-def test_a_world_without_an_expert_says_so():
+def test_an_expert_without_a_plan_goes_on_so_that_a_loss_counts():
     class Silent:
         async def expert(self):
             return ()
 
     agent = make_behaviour("expert")(0).make(Silent(), 0)
-    with pytest.raises(AgentError, match="has no expert"):
-        asyncio.run(agent.act(TASK, (), Observation("s")))
+    done = asyncio.run(agent.act(TASK, (), Observation("s", ("wait",))))
+    assert done == Action("wait")
 
 
 class Eastward:

@@ -202,7 +202,7 @@ class GymGame:
             return bool(told)
         if self._success == "reward":
             return reward > 0
-        raise ConfigError(
+        raise EnvError(
             f"{self._task.env} ended a task without info['success'], so nobody knows whether it "
             "was achieved; set it, or add success=reward if a positive last reward means success"
         )

@@ -254,7 +254,9 @@ def _launch(command: list[str], folder: Path) -> tuple[subprocess.Popen[bytes], 
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is for us to answer, not for Java.
+        # Ctrl-C is for us to answer, not for Java. A worker leads a session of its own already, and
+        # there Java must stay in its group, so that what kills the worker kills Java too.
+        start_new_session=os.getsid(0) != os.getpid(),
     )
     # A Java that hangs instead of starting must not hang us with it.
     watchdog = threading.Timer(START_SECONDS, process.kill)
