@@ -8,9 +8,10 @@ part of the edit. Where a change of page leaves little in place, the edit is the
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from dreamgym.experience.state import (
     SAID,
@@ -112,6 +113,7 @@ def _rebuilt(item: str, ops: Sequence[Op]) -> list[str]:
     return [*before, *middle, *(op.text for op in ops if op.verb is Verb.AFTER)]
 
 
+@lru_cache(maxsize=16_384)
 def diff(old: str, new: str) -> Edit:
     """Return the edit that turns one state into another."""
     body, said = split_said(new)
@@ -134,71 +136,85 @@ def _is_another_page(old: str, body: str, edit: Edit) -> bool:
     return moved or len(render(Edit(ops=edit.ops))) > len(_PAGE) + 1 + len(body)
 
 
+Costed = tuple[float, tuple[Op, ...]]
+"""Operations and what they cost: the cheaper of two ways to say the same is taken."""
+
+
 def _line_ops(old: Lines, new: Lines) -> tuple[Op, ...]:
     """Return operations between the items of two bodies, by the cheapest pairing of lines."""
     starts = [0]
     for line in old:
         starts.append(starts[-1] + len(line))
-    rows, columns = len(old), len(new)
-    inner = {
-        (i, j): _item_ops(old[i], new[j], first=starts[i])
-        for i in range(rows)
-        for j in range(columns)
-    }
-    # best[i][j]: cost and operations that turn the lines from i on into those from j on.
-    best: list[list[tuple[float, tuple[Op, ...]]]] = [
-        [(0.0, ())] * (columns + 1) for _ in range(rows + 1)
-    ]
-    for i in range(rows, -1, -1):
-        for j in range(columns, -1, -1):
-            choices = []
-            if i < rows and j < columns:
-                cost, ops = inner[i, j]
-                rest = best[i + 1][j + 1]
-                choices.append((cost + rest[0], ops + rest[1]))
-            if i < rows:
-                drops = tuple(Op(Verb.DROP, starts[i] + n) for n in range(len(old[i])))
-                rest = best[i + 1][j]
-                choices.append((len(drops) + rest[0], drops + rest[1]))
-            if j < columns:
-                added = Op(Verb.LINE, starts[i], body_from([new[j]]))
-                rest = best[i][j + 1]
-                choices.append((1.0 + len(new[j]) + rest[0], (added, *rest[1])))
-            if choices:
-                best[i][j] = min(choices, key=lambda choice: choice[0])
-    return best[0][0][1]
+    head, tail = _shared_ends(old, new)
+    rows, columns = len(old) - tail, len(new) - tail
+
+    def pair(i: int, j: int) -> Costed:
+        return _item_ops(old[i], new[j], first=starts[i])
+
+    def drop(i: int) -> Costed:
+        gone = tuple(Op(Verb.DROP, starts[i] + n) for n in range(len(old[i])))
+        return float(len(gone)), gone
+
+    def add(i: int, j: int) -> Costed:
+        return 1.0 + len(new[j]), (Op(Verb.LINE, starts[i], body_from([new[j]])),)
+
+    return _cheapest(range(head, rows + 1), range(head, columns + 1), pair, drop, add)[1]
 
 
-def _item_ops(
-    old: Sequence[str], new: Sequence[str], *, first: int
-) -> tuple[float, tuple[Op, ...]]:
+def _item_ops(old: Sequence[str], new: Sequence[str], *, first: int) -> Costed:
     """Return cost and operations between the items of two lines that stand for each other."""
-    if tuple(old) == tuple(new):
-        return 0.0, ()
-    rows, columns = len(old), len(new)
-    best: list[list[tuple[float, tuple[Op, ...]]]] = [
-        [(0.0, ())] * (columns + 1) for _ in range(rows + 1)
-    ]
-    for i in range(rows, -1, -1):
-        for j in range(columns, -1, -1):
+    head, tail = _shared_ends(old, new)
+    rows, columns, last = len(old) - tail, len(new) - tail, len(old) - 1
+
+    def pair(i: int, j: int) -> Costed:
+        if old[i] == new[j]:
+            return 0.0, ()
+        return _change(old[i], new[j]), (Op(Verb.REPLACE, first + i, new[j]),)
+
+    def drop(i: int) -> Costed:
+        return 1.0, (Op(Verb.DROP, first + i),)
+
+    def add(i: int, j: int) -> Costed:
+        place = Op(Verb.BEFORE, first + i, new[j]) if i <= last else None
+        return 2.0, (place or Op(Verb.AFTER, first + last, new[j]),)
+
+    return _cheapest(range(head, rows + 1), range(head, columns + 1), pair, drop, add)
+
+
+def _cheapest(
+    rows: range,
+    columns: range,
+    pair: Callable[[int, int], Costed],
+    drop: Callable[[int], Costed],
+    add: Callable[[int, int], Costed],
+) -> Costed:
+    """Return the cheapest way through a table of pairs, drops and additions (edit distance)."""
+    best: dict[tuple[int, int], Costed] = {(rows[-1], columns[-1]): (0.0, ())}
+    for i in reversed(rows):
+        for j in reversed(columns):
             choices = []
-            if i < rows and j < columns:
-                rest = best[i + 1][j + 1]
-                if old[i] == new[j]:
-                    choices.append(rest)
-                else:
-                    op = Op(Verb.REPLACE, first + i, new[j])
-                    choices.append((_change(old[i], new[j]) + rest[0], (op, *rest[1])))
-            if i < rows:
-                rest = best[i + 1][j]
-                choices.append((1.0 + rest[0], (Op(Verb.DROP, first + i), *rest[1])))
-            if j < columns:
-                verb, place = (Verb.BEFORE, i) if i < rows else (Verb.AFTER, rows - 1)
-                rest = best[i][j + 1]
-                choices.append((2.0 + rest[0], (Op(verb, first + place, new[j]), *rest[1])))
+            if i < rows[-1] and j < columns[-1]:
+                choices.append((pair(i, j), best[i + 1, j + 1]))
+            if i < rows[-1]:
+                choices.append((drop(i), best[i + 1, j]))
+            if j < columns[-1]:
+                choices.append((add(i, j), best[i, j + 1]))
             if choices:
-                best[i][j] = min(choices, key=lambda choice: choice[0])
-    return best[0][0]
+                one, rest = min(choices, key=lambda choice: choice[0][0] + choice[1][0])
+                best[i, j] = (one[0] + rest[0], one[1] + rest[1])
+    return best[rows[0], columns[0]]
+
+
+def _shared_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
+    """Return how many entries two lists share at their beginnings and at their ends."""
+    most = min(len(old), len(new))
+    head = 0
+    while head < most and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < most - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return head, tail
 
 
 def _change(old: str, new: str) -> float:
