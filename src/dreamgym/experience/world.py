@@ -33,6 +33,7 @@ from dreamgym.types import (
 
 Openings = Callable[[Task], Awaitable[Opening]]
 """Gives the real opening of a task, such as from recorded trajectories or from the engine."""
+_BY_RULE = (Origin.GROUNDING, Origin.UNSEEN_KIND)
 Doubt = Callable[[StepQuery, Prediction], str]
 """Returns why a prediction is not to be trusted, or nothing."""
 
@@ -85,6 +86,8 @@ class DreamWorld:
         grounding: rules that refuse; None leaves everything to the model.
         ledger: whether named pages come from memory.
         pessimism: when to say unknown.
+        outcome_only: give 1 for success and 0 for everything else, as the paper does, whatever
+            reward the model says.
         remember: the most transitions that the shared cache holds.
     """
 
@@ -100,6 +103,7 @@ class DreamWorld:
         grounding: Grounding | None = None,
         ledger: bool = True,
         pessimism: Pessimism | None = None,
+        outcome_only: bool = False,
         remember: int = 100_000,
     ) -> None:
         self.model = model
@@ -109,6 +113,7 @@ class DreamWorld:
         self.grounding = grounding
         self.ledger = ledger
         self.pessimism = pessimism or Pessimism()
+        self.outcome_only = outcome_only
         self.answers = TransitionCache(remember)
         self.counts: Counter[str] = Counter()
 
@@ -125,7 +130,8 @@ class DreamWorld:
         return {f"experience/{name}": float(count) for name, count in sorted(self.counts.items())}
 
     async def close(self) -> None:
-        """Close the model."""
+        """Stop what is under way and close the model."""
+        await self.answers.close()
         await self.model.close()
 
 
@@ -141,6 +147,8 @@ class TransitionCache:
     ) -> tuple[Prediction, bool]:
         """Return the prediction under a key and whether it was there already."""
         task = self._tasks.get(key)
+        if task is not None and task.cancelled():
+            task = None
         known = task is not None
         if task is None:
             task = asyncio.ensure_future(_await(ask))
@@ -160,6 +168,14 @@ class TransitionCache:
     def clear(self) -> None:
         """Forget all answers."""
         self._tasks.clear()
+
+    async def close(self) -> None:
+        """Stop what is under way, and forget all answers."""
+        waiting = [task for task in self._tasks.values() if not task.done()]
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        self.clear()
 
 
 def _taken_note_of(task: asyncio.Task[Prediction]) -> None:
@@ -269,17 +285,19 @@ class DreamEnv:
         self._trail += [action, self._state]
         self._ledger.show(self._state)
         self._over = prediction.done or unknown
+        # Where a rule refused, the model was not asked.
+        shown = () if prediction.origin in _BY_RULE else references
         told = prediction.reasoning
         if prediction.origin is not Origin.MODEL:
             told = f"[{prediction.origin}] {told}".rstrip()
         return StepResult(
             Observation(self._state),
-            reward=prediction.reward,
+            reward=float(prediction.success) if self._world.outcome_only else prediction.reward,
             terminated=prediction.done,
             truncated=unknown,
             success=prediction.success,
             refused=prediction.refused,
-            account=Account(told, tuple(one.transition.id for one in references)),
+            account=Account(told, tuple(one.transition.id for one in shown)),
         )
 
     async def expert(self) -> tuple[str, ...]:

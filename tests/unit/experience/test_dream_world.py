@@ -96,6 +96,7 @@ def test_records_say_what_lay_behind_a_step():
     )
     refused, taken = trajectory.steps
     assert refused.reasoning == "[grounding] nothing-known: nobody has heard of moon"
+    assert refused.references == ()
     assert taken.reasoning == "by the rules"
     assert taken.references == (hit.transition.id,)
     assert taken.result.account is None
@@ -157,6 +158,49 @@ def test_a_reply_that_cannot_be_had_or_read_breaks_the_episode_without_reward(re
     assert trajectory.total_reward == 0
     assert len(trajectory.steps) == 2
     check_against_rules(trajectory)
+
+
+def test_rewards_on_the_way_may_be_left_out():
+    flags = "\nRefused: False\nDone: False\nSuccess: False\nReward: 0.25"
+    generous = f"<think>x</think><edit></edit>{flags}"
+    told = play(dream(playing(answer=lambda prompt: generous)), ("take cup",))
+    assert told.total_reward == 0.25
+    silent = dream(playing(answer=lambda prompt: generous), outcome_only=True)
+    assert play(silent, ("take cup",)).total_reward == 0
+    assert play(dream(playing(), outcome_only=True), WAY).total_reward == 1
+
+
+def test_one_cancelled_episode_takes_no_other_with_it_and_closing_stops_calls():
+    class Slow:
+        def __init__(self):
+            self.calls = 0
+
+        async def complete(self, request):
+            self.calls += 1
+            await asyncio.sleep(0.05 if self.calls == 1 else 60)
+            return await playing().complete(request)
+
+        async def close(self):
+            pass
+
+    async def run():
+        llm = Slow()
+        world = dream(llm)
+        first, second = [await world.open(TASK) for _ in range(2)]
+        await first.reset(0)
+        await second.reset(0)
+        one, two = (asyncio.create_task(env.step("take cup")) for env in (first, second))
+        await asyncio.sleep(0.01)
+        one.cancel()
+        assert not (await two).refused
+        late = asyncio.create_task(second.step("move west"))
+        await asyncio.sleep(0.01)
+        await world.close()
+        with pytest.raises(asyncio.CancelledError):
+            await late
+        return llm.calls
+
+    assert asyncio.run(run()) == 2
 
 
 def test_a_failure_is_not_remembered():
