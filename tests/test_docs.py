@@ -61,6 +61,11 @@ def test_code_that_is_named_exists(page):
         assert any(place.exists() for place in places), f"{name} does not exist"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_figure_is_left_to_be_filled_in(page):
+    assert not re.findall(r"^[A-Z_]{4,}$", page.read_text(), re.MULTILINE)
+
+
 def test_the_page_of_commands_is_current():
     sys.path.insert(0, str(ROOT / "docs"))
     try:

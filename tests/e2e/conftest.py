@@ -29,6 +29,8 @@ class Engine:
         return [Task(f"{self.env}#{n}", self.env, str(n), split) for n in range(first, first + 40)]
 
     def open(self, task):
+        if not task.key.isdigit():
+            raise ValueError(f"staircases are numbered, this is {task.key!r}")
         return Game(task)
 
     def entities(self, opening):
@@ -42,7 +44,7 @@ class Game:
         self.task, self.at = task, 0
 
     def look(self):
-        ways = ["up"] + (["down"] if self.at else [])
+        ways = (["down"] if self.at else []) + ["up"]
         return Observation(f"staircase {self.task.key}, stair {self.at} of {HEIGHT}", tuple(ways))
 
     def reset(self, seed):

@@ -51,7 +51,7 @@ def collect(
         "collect.episodes": episodes,
         "collect.policy": policy,
         "seed": seed,
-        "replay.store": str(store.absolute()) if store else None,
+        "replay.store": str(options.store_at(store).absolute()) if store else None,
     }
     resolved = options.resolve_config(preset, config, settings, flags)
     console = Console()
@@ -105,9 +105,19 @@ def show_collected(console: Console, collected: Collected, run: RunDir) -> None:
             ("store", collected.store),
         ],
     )  # fmt: skip
+    if collected.first_failure:
+        console.print(
+            f"The first failure: {collected.first_failure}",
+            markup=False,
+            soft_wrap=True,
+            style="red",
+        )
+    if summary.episodes == 0:
+        raise typer.Exit(1)
     if not summary.enough_refusals:
         console.print(
-            f"[yellow]Only {summary.refused_share:.0%} of the actions were refused. A dream needs "
-            f"about {HARD_REFUSALS_WANTED:.0%} to learn what reality does not allow: "
-            "record more with --policy probe or mixed.[/yellow]"
+            f"Only {summary.refused_share:.0%} of the actions were refused. A dream needs about "
+            f"{HARD_REFUSALS_WANTED:.0%} to learn what reality does not allow; "
+            "--policy probe records them.",
+            style="yellow",
         )

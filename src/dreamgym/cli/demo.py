@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.panel import Panel
+from rich.text import Text
 
 from dreamgym import build
 from dreamgym.cli import options
@@ -32,7 +33,7 @@ def demo(
     config = options.resolve_config("demo", None, None, {"env.spec": env, "seed": seed})
     if fresh and (out / "run.json").exists():
         shutil.rmtree(out)
-    console.print(f"The real environment: [bold]{config.env.spec}[/bold]")
+    console.print(f"The real environment: {config.env.spec}", highlight=False, soft_wrap=True)
     run = options.open_run_for("demo", config, out=out, resume=True)
     with options.running(run, resumable=False):
         collected = collect_with_bar(config, run, console)
@@ -50,7 +51,7 @@ def _show_episode(console: Console, store: ExperienceStore) -> None:
     won = (item for item in store.trajectories(source=Source.REAL) if item.success)
     example = min(itertools.islice(won, 50), key=lambda item: len(item.steps), default=None)
     if example is not None:
-        console.print(Panel(_script(example), title="One episode", title_align="left"))
+        console.print(Panel(Text(_script(example)), title="One episode", title_align="left"))
 
 
 def _script(example: Trajectory) -> str:
@@ -69,7 +70,7 @@ def _show_retrieval(console: Console, store: ExperienceStore) -> None:
             continue
         asked = steps[len(steps) // 2]
         console.print(
-            Panel(f"{asked.state}\n\n> {asked.action}", title="Asked", title_align="left")
+            Panel(Text(f"{asked.state}\n\n> {asked.action}"), title="Asked", title_align="left")
         )
         hits = store.search(asked.state, asked.action, k=4, exclude_trajectory=asked.trajectory_id)
         show_hits(console, hits)

@@ -10,9 +10,14 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 PLAIN_SECONDS = 10.0
 """How often a line is printed where no bar can be drawn."""
+
+
+_STYLES = {"ok": "green", "FAILED": "bold red"}
+"""Words that stand out in a table. All else is printed as it is: states are full of brackets."""
 
 
 class Bar(Protocol):
@@ -68,12 +73,12 @@ def table(
 ) -> None:
     """Print a table, numbers to the right."""
     cells = [[str(cell) for cell in row] for row in rows]
-    grid = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
+    grid = Table(title=Text(title), title_justify="left", title_style="bold", header_style="dim")
     for index, column in enumerate(columns):
         numeric = bool(cells) and all(_is_number(row[index]) for row in cells)
         grid.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in cells:
-        grid.add_row(*row)
+        grid.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     console.print(grid)
 
 
@@ -83,9 +88,9 @@ def _is_number(text: str) -> bool:
 
 def facts(console: Console, title: str, rows: Iterable[tuple[str, object]]) -> None:
     """Print names and values side by side."""
-    grid = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+    grid = Table(title=Text(title), title_justify="left", title_style="bold", show_header=False)
     grid.add_column(style="dim")
     grid.add_column(overflow="fold")
     for name, value in rows:
-        grid.add_row(name, str(value))
+        grid.add_row(name, Text(str(value)))
     console.print(grid)

@@ -61,4 +61,4 @@ def check_env(env: Spec) -> None:
 def _verdict(item: Finding) -> str:
     if item.passed is None:
         return "not applicable"
-    return "[green]ok[/green]" if item.passed else "[red]FAILED[/red]"
+    return "ok" if item.passed else "FAILED"

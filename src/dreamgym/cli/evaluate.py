@@ -68,5 +68,8 @@ def evaluate(
             ("result", run.result_path),
         ],
     )
+    if report.first_failure:
+        message = f"The first failure: {report.first_failure}"
+        console.print(message, markup=False, soft_wrap=True, style="red")
     if report.success.episodes == 0:
         raise typer.Exit(1)

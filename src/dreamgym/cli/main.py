@@ -49,7 +49,8 @@ def main() -> None:
     errors = Console(stderr=True)
     try:
         app()
-    except DreamGymError as error:
+    except (DreamGymError, OSError) as error:
+        # A full disk, a folder that may not be written: the system's words name the file.
         message = f"error: {error}"
         errors.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)

@@ -69,12 +69,15 @@ class Overlap:
         of_train = "" if self.train_tasks == self.all_train_tasks else f" of {self.all_train_tasks}"
         if not self.tasks or not self.train_tasks:
             seen = f"{self.tasks} {self.split} and {self.train_tasks} train tasks were looked at"
-            return f"held-out: not known, since {seen}"
+            return f"held out: not known, since {seen}"
+        verdict = "NOT held out" if self.shared_first_states else "held out"
         parts = [
-            f"held-out: {self.shared_first_states} of {self.tasks} {self.split} tasks{of_all} "
+            f"{verdict}: {self.shared_first_states} of {self.tasks} {self.split} tasks{of_all} "
             f"share a first state with {self.train_tasks}{of_train} train tasks",
             f"{self.shared_goals} share a goal",
-            f"{things} also occur in training" if self.entities else "no entities are named",
+            f"{things} also occur in training, in {self.tasks_with_shared_entities} tasks"
+            if self.entities
+            else "no entities are named",
         ]
         return "; ".join(parts)
 

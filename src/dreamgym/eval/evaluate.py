@@ -23,6 +23,8 @@ class EvalReport:
     failed: int
     """Episodes in which the environment or the agent broke; part of no rate."""
     failures: tuple[tuple[str, int], ...]
+    first_failure: str
+    """What the first of them said."""
     transitions: int
     """Real steps that the evaluation took."""
     mean_length: float
@@ -40,10 +42,12 @@ async def evaluate(
     outcomes: list[bool] = []
     failures: Counter[str] = Counter()
     steps = refused = counted_steps = 0
+    first_failure = ""
     async for trajectory in collect(slots, world, concurrency=concurrency):
         on_episode(trajectory)
         steps += len(trajectory.steps)
         if trajectory.error is not None:
+            first_failure = first_failure or trajectory.error.message
             failures[trajectory.error.kind] += 1
             continue
         outcomes.append(trajectory.success)
@@ -53,6 +57,7 @@ async def evaluate(
         success=wilson(sum(outcomes), len(outcomes)),
         failed=failures.total(),
         failures=tuple(failures.most_common()),
+        first_failure=first_failure,
         transitions=steps,
         mean_length=counted_steps / len(outcomes) if outcomes else 0.0,
         refused_share=refused / counted_steps if counted_steps else 0.0,

@@ -36,6 +36,8 @@ class Collected:
     summary: Summary
     failures: tuple[tuple[str, int], ...]
     """Episodes that broke, by kind of failure; they are in no other figure."""
+    first_failure: str
+    """What the first of them said."""
     seconds: float
     speed: Speed | None
     """Of this call alone; None where nothing was left to play."""
@@ -83,11 +85,13 @@ async def run_collect(
             on_progress=on_progress,
         )
         speed = _speed(before, world.stats(), time.monotonic() - playing)
+        lost = _lost(run.path, {slot.trajectory_id for slot in slots} - store.trajectory_ids())
         summary = summarise(recorded_of(slots, store.trajectories(env=world.spec)))
         collected = Collected(
             store=path,
             summary=summary,
-            failures=_failures(run.path, {slot.trajectory_id for slot in slots}, store),
+            failures=tuple(Counter(event["kind"] for event in lost).most_common()),
+            first_failure=lost[0]["message"] if lost else "",
             seconds=time.monotonic() - started,
             speed=speed if any(slot.trajectory_id not in finished for slot in slots) else None,
             restarts=world.stats().restarts,
@@ -101,12 +105,11 @@ async def run_collect(
     return collected
 
 
-def _failures(run: Path, planned: set[str], store: ExperienceStore) -> tuple[tuple[str, int], ...]:
-    """Count the planned episodes that broke and were not made up for by a later try."""
+def _lost(run: Path, missing: set[str]) -> list[dict[str, Any]]:
+    """Return the last failure of each episode that broke and was not made up for by a later try."""
     events = read_json_lines(run / "events.jsonl")
-    kinds = {event["id"]: event["kind"] for event in events if event["event"] == "episode_failed"}
-    lost = planned & kinds.keys() - store.trajectory_ids()
-    return tuple(Counter(kinds[name] for name in lost).most_common())
+    failed = {event["id"]: event for event in events if event["event"] == "episode_failed"}
+    return [event for name, event in failed.items() if name in missing]
 
 
 def result_of(config: RunConfig, collected: Collected) -> dict[str, Any]:

@@ -49,15 +49,15 @@ def test_splits_that_share_only_things() -> None:
     assert found == APART
     assert found.entity_share == 1.0
     assert found.describe() == (
-        "held-out: 0 of 5 test tasks share a first state with 5 train tasks; "
-        "0 share a goal; 7 of 7 entities also occur in training"
+        "held out: 0 of 5 test tasks share a first state with 5 train tasks; "
+        "0 share a goal; 7 of 7 entities also occur in training, in 5 tasks"
     )
 
 
 def test_splits_that_are_the_same() -> None:
     found = measure("shared keys")
     assert (found.shared_first_states, found.shared_goals) == (5, 5)
-    assert found.describe().startswith("held-out: 5 of 5 test tasks share a first state")
+    assert found.describe().startswith("NOT held out: 5 of 5 test tasks share a first state")
 
 
 def test_a_limit_is_told() -> None:
@@ -66,11 +66,17 @@ def test_a_limit_is_told() -> None:
     assert "0 of 2 test tasks (of 5) share a first state with 2 of 5 train" in found.describe()
 
 
-def test_what_was_seen_is_kept(cache: Path) -> None:
+def test_nothing_is_kept_of_an_engine_under_the_users_hands(cache: Path) -> None:
+    assert measure() == APART
+    assert not list(cache.iterdir())
+
+
+def test_what_was_seen_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dreamgym.envs.overlap._KEPT", frozenset({"py"}))
     nothing = measure(seconds=0.0)
     assert (nothing.tasks, nothing.train_tasks, nothing.entity_share) == (0, 0, 0.0)
     assert nothing.describe() == (
-        "held-out: not known, since 0 test and 0 train tasks were looked at"
+        "held out: not known, since 0 test and 0 train tasks were looked at"
     )
     measure(limit=2)
     assert measure(seconds=0.0).tasks == 2

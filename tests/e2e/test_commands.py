@@ -1,0 +1,143 @@
+"""The other commands from the shell: what they print, and what they say to wrong input."""
+
+import json
+import os
+
+import pytest
+
+BRACKETS = {
+    "messages": [
+        {"role": "user", "content": "page [bold] one [/x]"},
+        {"role": "assistant", "content": "click[buy now]"},
+        {"role": "user", "content": "page [red]two[/]"},
+    ],
+    "success": True,
+}
+
+
+@pytest.fixture
+def recorded(shell, staircase):
+    shell("collect", "--env", staircase, "--episodes", "14", "--out", "run")
+    return "run"
+
+
+def test_eval_plays_each_task_once_and_says_what_is_shared(shell, staircase):
+    done = shell("eval", "--env", staircase, "--episodes", "100", "--out", "e")
+    result = json.loads((shell.folder / "e/result.json").read_text())
+    assert result["success"] == {"mean": 1.0, "low": pytest.approx(0.912, abs=1e-3), "high": 1.0,
+                                 "episodes": 40}  # fmt: skip
+    assert "The split has 40 tasks, 100 were asked for" in done.stdout
+    assert "held out" in done.stdout
+    assert result["overlap"]["shared_first_states"] == 0
+
+
+AGENTS = """
+class Breaks:
+    def __init__(self, env, seed): pass
+    async def act(self, task, past, now): raise KeyError("lost")
+
+class CannotBeMade:
+    async def act(self, task, past, now): raise KeyError("lost")
+"""
+
+
+@pytest.mark.parametrize(("name", "words"), [("Breaks", "lost"), ("CannotBeMade", "arguments")])
+@pytest.mark.parametrize("command", ["eval", "collect"])
+def test_an_agent_that_breaks_is_named_and_the_command_fails(
+    shell, staircase, command, name, words
+):
+    (shell.folder / "my_agents.py").write_text(AGENTS)
+    done = shell(
+        command, "--env", staircase, "--episodes", "5", "--policy", f"my_agents:{name}",
+        "--out", "x", check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert words in done.stdout
+    assert "Traceback" not in done.stderr
+    result = json.loads((shell.folder / "x/result.json").read_text(), parse_constant=pytest.fail)
+    assert "AgentError" in json.dumps(result["failed" if command == "collect" else "failures"])
+
+
+def test_records_of_others_come_in_and_go_out(shell, recorded):
+    for form in ("native", "messages", "sharegpt", "atif"):
+        shell("export", f"{form}.jsonl", "--store", recorded, "--format", form)
+        shell("import", f"{form}.jsonl", "--store", f"{form}.sqlite")
+        stats = shell("replay", "stats", "--store", f"{form}.sqlite").stdout
+        assert "staircase" in stats and "14" in stats
+    assert shell("export", "trl.jsonl", "--store", recorded, "--format", "trl").stdout
+    again = shell("export", "trl.jsonl", "--store", recorded, "--format", "trl", check=False)
+    assert again.returncode == 1
+
+
+def test_a_bad_import_is_told_by_line_and_leaves_no_store(shell):
+    lines = [json.dumps(BRACKETS), "{broken", json.dumps(BRACKETS)]
+    (shell.folder / "bad.jsonl").write_text("\n".join(lines))
+    done = shell("import", "bad.jsonl", "--store", "new.sqlite", check=False)
+    assert done.returncode == 1
+    assert "1 of 3 records are bad" in done.stderr
+    assert "bad.jsonl" in done.stderr and "2" in done.stderr
+    assert not (shell.folder / "new.sqlite").exists()
+    shell("import", "bad.jsonl", "--store", "new.sqlite", "--max-bad-share", "0.5")
+    assert (shell.folder / "new.sqlite").exists()
+
+
+def test_brackets_in_texts_are_printed_as_they_are(shell):
+    (shell.folder / "web.jsonl").write_text(json.dumps(BRACKETS))
+    shell("import", "web.jsonl", "--store", "web.sqlite", "--env", "[e]v")
+    found = shell("replay", "search", "--store", "web.sqlite", "--action", "click[buy now]").stdout
+    assert "click[buy now]" in found and "[bold] one [/x]" in found
+    assert "[e]v" in shell("replay", "stats", "--store", "web.sqlite").stdout
+
+
+def test_a_store_gets_other_vectors_on_request(shell, recorded):
+    done = shell("replay", "reindex", "--store", recorded)
+    assert "transitions indexed with hashing" in done.stdout
+
+
+def test_what_there_is_and_what_is_missing(shell):
+    assert "twx/cookingworld" in shell("envs").stdout
+    assert "python" in shell("doctor").stdout
+    assert "collect.episodes" in shell("config").stdout
+    assert shell("--version").stdout.startswith("dreamgym 0.")
+
+
+def test_the_contract_of_an_engine_of_ones_own(shell, staircase):
+    assert "FAILED" not in shell("check-env", staircase).stdout
+    broken = (shell.folder / "staircase.py").read_text().replace("float(top)", "0.5 * hash(action)")
+    (shell.folder / "broken.py").write_text(
+        broken.replace('return ("up",) * (HEIGHT - self.at)', 'return ("down",)')
+    )
+    done = shell("check-env", "py/broken:make_engine", check=False)
+    assert done.returncode == 1
+    assert "FAILED" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("collect", "--env", "twx/coim"), "Did you mean 'coin'"),
+        (("collect", "--env", "twz/coin"), "unknown environment family 'twz'. Did you mean 'twx'"),
+        (("collect", "--env", "twx/coin?rooms=3"), "unknown parameter 'rooms'"),
+        (("collect", "--policy", "expret"), "Did you mean 'expert'"),
+        (("collect", "--set", "collect.epsiodes=3"), "Did you mean 'episodes'"),
+        (("collect", "--preset", "tinny"), "Did you mean 'tiny'"),
+        (("collect", "--episodes", "0"), "must be at least 1"),
+        (("collect", "--split", "test"), "test tasks are held out"),
+        (("collect", "--config", "."), "cannot be read"),
+        (("collect", "--out", "/proc/nowhere", "--preset", "tiny"), "/proc/nowhere"),
+        (("eval", "--split", "tset"), "Did you mean 'test'"),
+        (("replay", "stats", "--store", "none.sqlite"), "no experience store at none.sqlite"),
+        (("import", "none.jsonl", "--store", "s.sqlite"), "none.jsonl"),
+        (("export", "x", "--store", "none.sqlite"), "no experience store"),
+        (("check-env", "py/no_such_module:make"), "no_such_module"),
+    ],
+)
+def test_wrong_input_says_what_to_do_and_leaves_nothing(shell, words, message):
+    before = set(os.listdir(shell.folder))
+    done = shell(*words, check=False)
+    assert done.returncode in (1, 2)
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    left = set(os.listdir(shell.folder)) - before - {"runs"}
+    assert not left
+    assert not (shell.folder / "runs").exists() or not os.listdir(shell.folder / "runs")
