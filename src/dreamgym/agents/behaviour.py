@@ -55,8 +55,9 @@ class Planner:
 
 
 class ExpertAgent:
-    """Does what the engine's expert says. Where the expert knows no way it does anything else:
-    such a task is lost, as a rule, and a lost task counts.
+    """Does what the engine's expert says.
+
+    Where the expert knows no way it does anything else: such a task is lost, as a rule, and counts.
     """
 
     def __init__(self, env: Env, seed: int) -> None:
