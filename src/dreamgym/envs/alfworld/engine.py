@@ -134,8 +134,9 @@ class AlfworldGame:
         simulation = self._playing()
         if self._over:
             raise EnvError(f"{self._task.id} is over; reset it before the next step")
-        accepted = simulation.step(action)
-        command = action.strip()
+        # All commands are in small letters with single spaces; other spellings mean the same.
+        command = " ".join(action.lower().split())
+        accepted = simulation.step(command)
         if accepted and self._plan[:1] == (command,):
             self._plan = self._plan[1:]
         elif accepted and not command.startswith(_LOOKING):

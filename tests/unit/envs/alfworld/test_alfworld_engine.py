@@ -80,6 +80,15 @@ def test_what_the_engine_does_not_do_is_refused_and_changes_nothing(play):
         assert state == opening.observation.text
 
 
+def test_case_and_spaces_do_not_matter(play):
+    game, opening = play()
+    command = opening.observation.admissible[0]
+    plain = game.step(command)
+    game.reset(0)
+    assert game.step(f"  {command.upper().replace(' ', '  ')} ") == plain
+    assert not plain.refused
+
+
 def test_asides_are_answered_and_listed_only_on_request(play):
     game, opening = play()
     asides = {"help", "inventory", "look"}
