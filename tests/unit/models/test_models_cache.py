@@ -1,0 +1,92 @@
+"""Caches of keys and values: rows come and go, room grows, nothing is mixed up."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from dreamgym.models.cache import COLUMN_STEP, CacheShape, KVCache, Span
+
+SHAPE = CacheShape(layers=2, heads=1, head_dim=2)
+
+
+def put(cache: KVCache, tokens: torch.Tensor, counts: list[int]) -> None:
+    """Write numbers [rows, tokens] as keys, their negatives as values, to every layer."""
+    span = cache.span(tokens.shape[1])
+    keys = tokens.float()[:, :, None, None].expand(-1, -1, 1, 2)
+    for layer in range(2):
+        seen = cache.put(layer, span, keys=keys, values=-keys)
+        assert seen[0].shape == (cache.rows, 1, span.mask.shape[-1], 2)
+    cache.lengths += torch.tensor(counts)
+
+
+def held(cache: KVCache, row: int, layer: int = 1) -> list[float]:
+    length = int(cache.lengths[row])
+    keys = cache.store[layer, 0, row, :length, 0, 0]
+    assert torch.equal(cache.store[layer, 1, row, :length, 0, 1], -keys)
+    return keys.tolist()
+
+
+@pytest.fixture
+def cache() -> KVCache:
+    cache = KVCache.empty(SHAPE, 2, columns=10)
+    put(cache, torch.tensor([[1, 2, 3], [4, 5, 0]]), [3, 2])
+    put(cache, torch.tensor([[6], [7]]), [1, 1])
+    return cache
+
+
+def test_every_row_grows_from_where_it_stands(cache: KVCache) -> None:
+    assert [held(cache, row) for row in (0, 1)] == [[1, 2, 3, 6], [4, 5, 7]]
+
+
+def test_selected_rows_are_copies_with_room(cache: KVCache) -> None:
+    chosen = cache.select(torch.tensor([1, 1, 0]), columns=100)
+    put(chosen, torch.tensor([[8], [9], [10]]), [1, 1, 1])
+    assert [held(chosen, row) for row in range(3)] == [[4, 5, 7, 8], [4, 5, 7, 9], [1, 2, 3, 6, 10]]
+    assert held(cache, 1) == [4, 5, 7]
+    assert chosen.columns >= 100
+
+
+def test_a_part_writes_through(cache: KVCache) -> None:
+    part = cache.part(1, 2)
+    put(part, torch.tensor([[8]]), [1])
+    assert [held(cache, row) for row in (0, 1)] == [[1, 2, 3, 6], [4, 5, 7, 8]]
+
+
+def test_what_a_token_sees(cache: KVCache) -> None:
+    span = cache.span(2)
+    assert span.positions.tolist() == [[4, 5], [3, 4]]
+    assert span.mask.shape[-1] % COLUMN_STEP == 0
+    seen = (span.mask == 0).sum(-1)[:, 0]
+    assert seen.tolist() == [[5, 6], [4, 5]]
+
+
+def test_branches_see_what_came_before_and_themselves(cache: KVCache) -> None:
+    offsets = torch.tensor([[0, 1, 0, 0], [0, 0, 1, 2]])
+    branch = torch.tensor([[0, 0, 1, -1], [0, 1, 1, 1]])
+    span = cache.branches(offsets, branch)
+    assert span.positions.tolist() == [[4, 5, 4, 4], [3, 3, 4, 5]]
+    seen = [
+        [sorted(torch.nonzero(span.mask[row, 0, token] == 0)[:, 0].tolist()) for token in range(4)]
+        for row in (0, 1)
+    ]
+    past = [0, 1, 2, 3]
+    assert seen[0] == [[*past, 4], [*past, 4, 5], [*past, 6], [*past, 7]]
+    past = [0, 1, 2]
+    assert seen[1] == [[*past, 3], [*past, 4], [*past, 4, 5], [*past, 4, 5, 6]]
+
+
+def test_a_full_cache_says_so(cache: KVCache) -> None:
+    with pytest.raises(ValueError, match="holds 32 tokens per row, 34 are needed"):
+        cache.span(30)
+
+
+def test_a_span_without_a_place_is_refused(cache: KVCache) -> None:
+    keys = torch.zeros(2, 1, 1, 2)
+    with pytest.raises(ValueError, match="without a place in the cache"):
+        cache.put(0, Span(torch.zeros(2, 1), None), keys=keys, values=keys)
+
+
+def test_memory_per_token() -> None:
+    cache = KVCache.empty(SHAPE, 1, columns=COLUMN_STEP)
+    assert SHAPE.bytes_per_token * COLUMN_STEP == cache.store.numel() * 4
