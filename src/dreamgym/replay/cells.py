@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dreamgym.protocols import Vectors
-from dreamgym.replay.scan import Rows
+from dreamgym.replay.scan import Rows, dots
 from dreamgym.types import derive_seed
 
 Bytes = NDArray[np.int8]
@@ -61,7 +61,11 @@ class Cells:
         spans = self._spans(visible)
         if not spans:
             return np.empty(0, dtype=np.int64)
-        nearness = np.concatenate([self.centres[begin:end] @ query for begin, end in spans])
+        nearness = np.empty(sum(end - begin for begin, end in spans), dtype=np.float32)
+        place = 0
+        for begin, end in spans:
+            dots(self.centres[begin:end], query, out=nearness[place : place + end - begin])
+            place += end - begin
         ranked = np.concatenate([np.arange(*span) for span in spans])[np.argsort(-nearness)]
         seen = np.cumsum(self.starts[ranked + 1] - self.starts[ranked])
         parts: list[tuple[Rows, Vectors]] = []
@@ -95,7 +99,9 @@ class Cells:
         for begin, end in spans:
             wide = room[: end - begin]
             np.copyto(wide, self.codes[begin:end])
-            scores = (wide @ query) * self.scales[begin:end]
+            scores = np.empty(end - begin, dtype=np.float32)
+            dots(wide, query, out=scores)
+            scores *= self.scales[begin:end]
             rows = self.rows[begin:end]
             if alive is not None:
                 rows, scores = rows[alive[begin:end]], scores[alive[begin:end]]

@@ -24,6 +24,8 @@ NEAR = 1e-5
 _AT_ONCE = 32
 """Queries scored together: more would only fill memory with scores."""
 _PEAK = 64
+_ONE_THREAD = 8192
+"""Numbers of a matrix that BLAS multiplies with a vector without calling other threads."""
 _GONE = -9.0
 """Below any cosine: marks rows that must not be found."""
 
@@ -58,6 +60,19 @@ def rescore(rows: Rows, vectors: NDArray[np.floating], query: Vectors, *, k: int
     return sorted(found, key=order)[:k]
 
 
+def dots(vectors: Vectors, query: Vectors, *, out: Vectors) -> None:
+    """Write the product of every row with the query to `out`.
+
+    In pieces so small that BLAS does each in the calling thread. The work is bound by memory, so
+    more threads gain little, and on a busy machine waiting for them costs many times as much.
+    """
+    piece = max(1, _ONE_THREAD // vectors.shape[1])
+    whole = len(vectors) - len(vectors) % piece
+    stacked = vectors[:whole].reshape(-1, piece, vectors.shape[1])
+    np.matmul(stacked, query, out=out[:whole].reshape(-1, piece))
+    np.matmul(vectors[whole:], query, out=out[whole:])
+
+
 def scan(
     blocks: Iterable[Block], queries: Vectors, *, k: int, skip: Sequence[Rows]
 ) -> list[list[Found]]:
@@ -80,8 +95,8 @@ def _scores(blocks: Sequence[Block], queries: Vectors) -> Vectors:
     start = 0
     for block in blocks:
         end = start + len(block.rows)
-        if len(queries) == 1:  # BLAS is slow at matrices of a single row
-            np.matmul(block.vectors, queries[0], out=scores[0, start:end])
+        if len(queries) == 1:
+            dots(block.vectors, queries[0], out=scores[0, start:end])
         else:
             np.matmul(queries, block.vectors.T, out=scores[:, start:end])
         if len(block.dead):
