@@ -171,6 +171,9 @@ class _Fit:
                 f"a sample of {longest} tokens, but the model reads {self._model.positions}: "
                 "cut samples or make the model with more positions"
             )
+        label = max(max(sample.spans, default=0) for sample in (*self._samples, *self._held_out))
+        if label > len(self._names):
+            raise ConfigError(f"a sample has span label {label}; the plan names {self._names}")
         self._batches = plan_epoch(
             lengths, budget=self._plan.tokens_per_step, seed=self._plan.seed, epoch=at.epoch
         )
