@@ -106,8 +106,8 @@ class LocalLLM:
         room = self._model.positions - len(ids)
         if not ids or room < 1 or request.max_tokens < 1:
             raise LLMRefused(
-                f"a prompt of {len(ids)} tokens with {request.max_tokens} to come: the model reads "
-                f"at least one and at most {self._model.positions}"
+                f"a prompt of {len(ids)} tokens and an answer of up to {request.max_tokens}: the "
+                f"model needs at least one of each, and {self._model.positions} at most together"
             )
         return Query(
             ids,

@@ -21,7 +21,7 @@ from typing import Any
 
 import safetensors.torch  # noqa: F401 - loaded here once, not in every fork
 import torch
-import torch._dynamo  # noqa: F401 - the optimiser loads it
+import torch._dynamo  # the optimiser loads it
 
 from dreamgym.models.llama import Llama
 from dreamgym.models.llama_files import LlamaShape
