@@ -39,7 +39,7 @@ class Span:
     """[rows, 1, tokens, columns]: 0 where a token may look, minus infinity elsewhere. None: each
     token of the pass sees itself and those before it."""
     slots: torch.Tensor | None = None
-    """[rows * tokens]: where keys and values go, counted through the rows laid end to end."""
+    """[rows * tokens]: where keys and values go, counted through the rows of the cache."""
 
 
 class KVCache:

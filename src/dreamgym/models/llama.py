@@ -160,6 +160,10 @@ class Llama(nn.Module):
         """What the model keeps per token."""
         return self.shape.cache
 
+    def block(self, layer: int) -> Block:
+        """Return one layer."""
+        return self.blocks[layer]  # type: ignore[return-value]
+
     def hidden(
         self, ids: torch.Tensor, *, cache: KVCache | None = None, span: Span | None = None
     ) -> torch.Tensor:
