@@ -5,11 +5,13 @@ Here, and nowhere else, concrete classes are chosen by name.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dreamgym.agents import Behaviour, make_behaviour
+from dreamgym.agents.language_model import LanguageModelAgent
 from dreamgym.config import EnvConfig, ReplayConfig
 from dreamgym.envs.world import RealWorld, open_world
 from dreamgym.errors import ConfigError, did_you_mean
@@ -56,6 +58,34 @@ def make_store(path: Path, config: ReplayConfig) -> ExperienceStore:
     )
 
 
+def make_policy(
+    name: str, *, noise: float = 0.3, probe_share: float = 0.6
+) -> Callable[[int], Behaviour]:
+    """Return who acts in which slot: a shipped policy, your own, or a model directory."""
+    folder = Path(name)
+    if not (folder / "config.json").is_file():
+        return make_behaviour(name, noise=noise, probe_share=probe_share)
+    from dreamgym.models.as_llm import LocalLLM
+    from dreamgym.models.load import load_model, load_tokenizer
+
+    llm = LocalLLM(load_model(folder), load_tokenizer(folder), name=folder.name)
+    chosen = Behaviour(
+        f"model:{folder.name}",
+        lambda env, seed: LanguageModelAgent(llm, seed),
+        settings=_weights_digest(folder),
+    )
+    return lambda slot: chosen
+
+
+def _weights_digest(folder: Path) -> str:
+    """Name what is in a model directory, so that other weights are another policy."""
+    total = hashlib.blake2b(digest_size=8)
+    for path in sorted(folder.iterdir()):
+        if path.suffix in (".json", ".safetensors"):
+            total.update(path.read_bytes())
+    return total.hexdigest()
+
+
 async def make_slots(
     world: RealWorld,
     *,
@@ -98,4 +128,4 @@ async def _check_expert(world: RealWorld, tasks: Sequence[Task]) -> None:
         raise ConfigError(f"the engine of {world.spec} has no expert; choose another policy")
 
 
-__all__ = ["make_behaviour", "make_embedder", "make_slots", "make_store", "make_world"]
+__all__ = ["make_embedder", "make_policy", "make_slots", "make_store", "make_world"]

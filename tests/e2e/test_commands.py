@@ -141,3 +141,28 @@ def test_wrong_input_says_what_to_do_and_leaves_nothing(shell, words, message):
     left = set(os.listdir(shell.folder)) - before - {"runs"}
     assert not left
     assert not (shell.folder / "runs").exists() or not os.listdir(shell.folder / "runs")
+
+
+def test_a_model_folder_is_a_policy(shell, staircase):
+    """An untrained model says anything; what it says is judged, recorded and repeatable."""
+    pytest.importorskip("torch", reason="local models need the extra `train`")
+    from dreamgym.models.tiny import make_tiny
+    from dreamgym.models.tokenizer import train_word_tokenizer
+
+    words = ["Task: climb to the top\nstaircase 1, stair 0 of 5\n> up\n> down\n"] * 3
+    tokenizer = train_word_tokenizer(words)
+    folder = shell.folder / "policy"
+    folder.mkdir()
+    tokenizer.save(folder)
+    make_tiny("1m", tokenizer.vocab_size, seed=0).save(folder)
+    for out in ("a", "b"):
+        shell(
+            "collect", "--env", staircase, "--episodes", "6", "--policy", "policy", "--out", out,
+            "--set", "collect.max_steps=4",
+        )  # fmt: skip
+        shell("export", f"{out}.jsonl", "--store", out)
+    assert (shell.folder / "a.jsonl").read_bytes() == (shell.folder / "b.jsonl").read_bytes()
+    result = json.loads((shell.folder / "a/result.json").read_text())
+    assert list(result["success"]) == ["model:policy"]
+    assert result["refused_share"] > 0.5
+    assert result["failed"] == {}

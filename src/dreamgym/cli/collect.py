@@ -22,7 +22,8 @@ Episodes = Annotated[int | None, typer.Option("--episodes", help="How many episo
 Policy = Annotated[
     str | None,
     typer.Option(
-        "--policy", help="expert, random, noisy, probe, wander, mixed, or module:function."
+        "--policy",
+        help="expert, random, noisy, probe, wander, mixed, module:function, or a model folder.",
     ),
 ]
 StorePath = Annotated[

@@ -17,7 +17,9 @@ Split = Annotated[str | None, typer.Option("--split", help="train, dev or test."
 Episodes = Annotated[int | None, typer.Option("--episodes", help="How many tasks.")]
 Policy = Annotated[
     str | None,
-    typer.Option("--policy", help="expert, random, noisy, probe, wander, or module:function."),
+    typer.Option(
+        "--policy", help="expert, random, noisy, probe, wander, module:function, or a model folder."
+    ),
 ]
 
 

@@ -38,7 +38,7 @@ class CollectConfig:
     episodes: int = 100
     """How many episodes; tasks are taken in order, again from the first when they run out."""
     policy: str = "mixed"
-    """Who acts: expert, random, noisy, probe, wander, mixed, or your own `module:function`."""
+    """Who acts: expert, random, noisy, probe, wander, mixed, `module:function`, a model folder."""
     noise: float = 0.3
     """The share of random actions of the noisy policy."""
     probe_share: float = 0.6
@@ -68,7 +68,7 @@ class EvalConfig:
     episodes: int = 100
     """How many tasks, each played once."""
     policy: str = "expert"
-    """Who acts: expert, random, noisy, probe, wander, or your own `module:function`."""
+    """Who acts: expert, random, noisy, probe, wander, `module:function`, or a model folder."""
     max_steps: int = 50
     """Steps after which an episode is cut off and counts as not achieved."""
     overlap: bool = True

@@ -59,7 +59,7 @@ async def run_collect(
             " or a store of their own with --set replay.held_out=true"
         )
     path = Path(config.replay.store) if config.replay.store else run.store_path
-    policy = build.make_behaviour(wanted.policy, noise=wanted.noise, probe_share=wanted.probe_share)
+    policy = build.make_policy(wanted.policy, noise=wanted.noise, probe_share=wanted.probe_share)
     store = build.make_store(path, config.replay)
     world = build.make_world(config.env)
     started = time.monotonic()

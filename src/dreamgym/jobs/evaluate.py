@@ -36,7 +36,7 @@ async def run_evaluate(
             world,
             split=wanted.split,
             episodes=wanted.episodes,
-            policy=build.make_behaviour(
+            policy=build.make_policy(
                 wanted.policy, noise=config.collect.noise, probe_share=config.collect.probe_share
             ),
             max_steps=wanted.max_steps,
