@@ -120,15 +120,13 @@ def _best(
     if len(good) > k:
         near = scores[good]
         good = good[near >= np.partition(near, -k)[-k] - NEAR]
+    starts = np.cumsum([0, *(len(block.rows) for block in blocks)])
+    cuts = np.searchsorted(good, starts).tolist()
     rows, vectors = [], []
-    start = 0
-    for block in blocks:
-        end = start + len(block.rows)
-        mine = good[np.searchsorted(good, start) : np.searchsorted(good, end)] - start
-        if len(mine):
-            rows.append(block.rows[mine])
-            vectors.append(block.vectors[mine])
-        start = end
+    for block, start, first, last in zip(blocks, starts, cuts, cuts[1:], strict=False):
+        if first < last:
+            rows.append(block.rows[good[first:last] - start])
+            vectors.append(block.vectors[good[first:last] - start])
     if not rows:
         return []
     return rescore(np.concatenate(rows), np.concatenate(vectors), query, k=k)
