@@ -99,7 +99,8 @@ def _head(model: Llama, layer: int, head: int) -> tuple[torch.Tensor, ...]:
 
 def _directions(count: int, size: int, generator: torch.Generator) -> torch.Tensor:
     """Return random directions at right angles, none of which sees the shared number."""
-    found = torch.linalg.qr(torch.randn(size, count, generator=generator))[0].T.contiguous()
+    found: torch.Tensor = torch.linalg.qr(torch.randn(size, count, generator=generator))[0].T
+    found = found.contiguous()
     found[:, 0] = 0.0
     return found
 

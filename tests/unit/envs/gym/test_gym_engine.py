@@ -6,7 +6,7 @@ import gymnasium
 import pytest
 
 from dreamgym.envs.registry import make_engine
-from dreamgym.errors import ConfigError
+from dreamgym.errors import ConfigError, EnvError
 from dreamgym.protocols import Engine, Game
 from dreamgym.types import Opening, Split, Task
 
@@ -74,7 +74,7 @@ def test_success_is_never_guessed() -> None:
     game, opening = begin(f"{COUNTER}&make.bare=True")
     assert (opening.task.goal, opening.observation.admissible) == ("", None)
     game.step("count")
-    with pytest.raises(ConfigError, match=r"without info\['success'\].* add success=reward"):
+    with pytest.raises(EnvError, match=r"without info\['success'\].* add success=reward"):
         game.step("stop")
 
 
