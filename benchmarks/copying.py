@@ -105,10 +105,9 @@ def main() -> None:
     curve = learn(model, tokens=options.tokens, seed=options.seed, rate=options.rate)
     spent = time.process_time() - start
     kind = "plain" if options.plain else "copying"
+    name = f"{options.preset} {kind} seed {options.seed} rate {options.rate}"
     points = "  ".join(f"{tokens // 1000}k {exact:.2f}" for tokens, exact in curve)
-    print(
-        f"{options.preset} {kind} seed {options.seed} rate {options.rate}: {points}  ({spent:.0f} s CPU)"
-    )
+    print(f"{name}: {points}  ({spent:.0f} s CPU)")
 
 
 if __name__ == "__main__":
