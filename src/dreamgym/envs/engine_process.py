@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -69,11 +70,14 @@ def _serve(channel: socket.socket, spec: str) -> int:
     games = _Games(engine)
     for operation, session, payload in _requests(channel):
         if operation == "stop":
-            break
+            with contextlib.suppress(Exception):
+                engine.close()
+            return 0
         channel.sendall(wire.pack(games.answer(operation, session, payload)))
-    with contextlib.suppress(Exception):
-        engine.close()
-    return 0
+    # The channel ended without a word: the parent is gone, and what the engine started must go too.
+    # Ending alone would dismiss the guard before it has done that.
+    os.killpg(0, signal.SIGKILL)
+    return 1
 
 
 def _requests(channel: socket.socket) -> Iterator[wire.Request]:
