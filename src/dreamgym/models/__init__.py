@@ -11,10 +11,17 @@ from typing import Any
 
 _HOMES = {
     "Answer": "decode",
+    "CausalLM": "causal",
     "Choice": "scoring",
     "Decoder": "decode",
-    "Llama": "llama",
+    "LocalLLM": "as_llm",
     "Query": "decode",
+    "Sample": "samples",
+    "SftPlan": "sft_plan",
+    "fit": "sft",
+    "load_model": "load",
+    "load_smollm2": "smollm2",
+    "load_tokenizer": "load",
     "make_tiny": "tiny",
     "train_word_tokenizer": "tokenizer",
 }

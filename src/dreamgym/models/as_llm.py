@@ -51,7 +51,7 @@ class LocalLLM:
             top_p: draw from the smallest set of best tokens with this probability.
             decoder: one with settings of your own.
             max_rows: the most requests in a batch.
-            max_tokens: the most prompt and answer tokens in a batch.
+            max_tokens: the most prompt and answer tokens in a batch: later comers wait.
             tick_seconds: how long to wait for company.
         """
         self._model, self._tokenizer = model, tokenizer
@@ -83,7 +83,7 @@ class LocalLLM:
         """
         tail = tuple(sorted(self._tokenizer.end_ids))[:1] if end else ()
         answers = tuple((*self._tokenizer.encode(text), *tail) for text in candidates)
-        ids = self._prompt_ids(prompt)
+        ids = tuple(self._tokenizer.prompt_ids(prompt))
         if len(ids) + max(map(len, answers), default=0) > self._model.positions:
             raise LLMRefused(f"a prompt of {len(ids)} tokens leaves no room for its candidates")
         weight = len(ids) + sum(map(len, answers))
@@ -95,14 +95,8 @@ class LocalLLM:
         await self._scores.close()
         self._thread.shutdown(wait=False)
 
-    def _prompt_ids(self, prompt: str | tuple[Message, ...]) -> tuple[int, ...]:
-        tokenizer = self._tokenizer
-        return tuple(
-            tokenizer.encode(prompt) if isinstance(prompt, str) else tokenizer.chat_ids(prompt)
-        )
-
     def _query(self, request: Request) -> Query:
-        ids = self._prompt_ids(request.prompt)
+        ids = tuple(self._tokenizer.prompt_ids(request.prompt))
         room = self._model.positions - len(ids)
         if not ids or room < 1 or request.max_tokens < 1:
             raise LLMRefused(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from dreamgym.models.requirement import torch
 
 COLUMN_STEP = 32
@@ -40,6 +42,8 @@ class Span:
     token of the pass sees itself and those before it."""
     slots: torch.Tensor | None = None
     """[rows * tokens]: where keys and values go, counted through the rows of the cache."""
+    real_rows: int | None = None
+    """Rows beyond so many are filler: what they see does not matter."""
 
 
 class KVCache:
@@ -54,8 +58,7 @@ class KVCache:
     def empty(cls, shape: CacheShape, rows: int, *, columns: int) -> KVCache:
         """Make room for `rows` rows of up to `columns` tokens."""
         size = (shape.layers, 2, rows, _whole_steps(columns), shape.heads, shape.head_dim)
-        # Zeros, not empty: a masked column still enters a product, and rubbish may be NaN.
-        return cls(torch.zeros(size), torch.zeros(rows, dtype=torch.long))
+        return cls(zeros(*size), torch.zeros(rows, dtype=torch.long))
 
     @property
     def rows(self) -> int:
@@ -75,9 +78,8 @@ class KVCache:
         """Return a copy with these rows (some perhaps twice) and room for `columns` tokens."""
         used = min(self.columns, _whole_steps(int(self.lengths[rows].max())))
         wide = max(used, _whole_steps(columns))
-        shape = (*self.store.shape[:2], len(rows), wide, *self.store.shape[4:])
-        store = self.store.new_zeros(shape)
-        for layer in range(shape[0]):
+        store = zeros(*self.store.shape[:2], len(rows), wide, *self.store.shape[4:])
+        for layer in range(len(store)):
             for kind in (0, 1):
                 source = self.store[layer, kind, :, :used]
                 store[layer, kind, :, :used] = source.index_select(0, rows)
@@ -132,6 +134,14 @@ class KVCache:
         if longest > self.columns:
             raise ValueError(f"the cache holds {self.columns} tokens per row, {longest} are needed")
         return _whole_steps(longest)
+
+
+def zeros(*size: int) -> torch.Tensor:
+    """Return zeros that take memory only where they are written to; torch's own fill it at once.
+
+    Not rubbish: a masked column still enters a product, and rubbish may be NaN.
+    """
+    return torch.from_numpy(np.zeros(size, dtype=np.float32))
 
 
 def additive(hidden: torch.Tensor) -> torch.Tensor:

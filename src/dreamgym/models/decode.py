@@ -7,8 +7,8 @@ across calls (see `prefix.py`). Plain, synchronous code: `as_llm.py` makes it an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from dreamgym.errors import ConfigError
 from dreamgym.models.cache import KVCache
@@ -18,6 +18,7 @@ from dreamgym.models.requirement import torch
 from dreamgym.models.sampling import Draws, pick
 from dreamgym.models.scoring import Choice, Scores, score_choices
 
+SMALL = 30_000_000
 FIRST_ROOM = 64
 """Tokens that a batch has room for at first; more is made when needed."""
 
@@ -86,6 +87,11 @@ class _Batch:
         self.going = torch.zeros(cache.rows, dtype=torch.long)
         """1 for rows that go on, 0 for those that are done or filler."""
 
+    @property
+    def real_rows(self) -> int:
+        """How many rows are not filler."""
+        return len(self._alive)
+
     def grow(self, logits: torch.Tensor, draws: Draws, step: int) -> torch.Tensor | None:
         """Add a token to every answer; return the tokens to read next, or None when all is done."""
         alive = self._alive
@@ -132,8 +138,9 @@ class Decoder:
         *,
         max_rows: int = 256,
         chunk_tokens: int = 4096,
+        cache_mb: int = 1024,
         memory_mb: int = 256,
-        steady: bool = True,
+        steady: bool | None = None,
     ) -> None:
         """Set limits.
 
@@ -141,14 +148,19 @@ class Decoder:
             model: any model behind the small interface.
             max_rows: the most answers that grow side by side.
             chunk_tokens: prompts are read this many tokens at a time.
+            cache_mb: for the keys and values of a batch; more questions are more batches.
             memory_mb: for what begins alike across calls; 0 remembers nothing.
             steady: fill small batches up to 16 rows, so that an answer is the same to the last bit
                 whatever else is asked or was asked before (on the processors tried). Costs speed
-                where fewer than 16 prompts come together; without it, last bits may differ.
+                where fewer than 16 prompts come together; without it, last bits may differ. Left
+                open, models of up to 30 million parameters are steady.
         """
         self._model = model
         self._max_rows = max_rows
         self._chunk_tokens = chunk_tokens
+        self._cache_tokens = cache_mb * 2**20 // model.cache_shape.bytes_per_token
+        if steady is None:
+            steady = sum(weight.numel() for weight in model.parameters()) <= SMALL
         self._reader = Reader(
             model, chunk_tokens=chunk_tokens, memory_bytes=memory_mb * 2**20, steady=steady
         )
@@ -171,8 +183,9 @@ class Decoder:
         answers: list[Answer] = []
         with torch.inference_mode():
             self._reader.notice_change()
-            for start in range(0, len(queries), self._max_rows):
-                answers += self._run(queries[start : start + self._max_rows])
+            sizes = [len(query.ids) + min(query.max_new, FIRST_ROOM) for query in queries]
+            for start, stop in self._batches(sizes):
+                answers += self._run(queries[start:stop])
         return answers
 
     def score(self, asked: Sequence[Choice]) -> list[Scores]:
@@ -185,10 +198,10 @@ class Decoder:
         found: list[Scores] = []
         with torch.inference_mode():
             self._reader.notice_change()
-            for start in range(0, len(asked), self._max_rows):
-                part = asked[start : start + self._max_rows]
+            sizes = [len(choice.ids) + sum(map(len, choice.candidates)) for choice in asked]
+            for start, stop in self._batches(sizes):
                 found += score_choices(
-                    self._model, self._reader, part, chunk_tokens=self._chunk_tokens
+                    self._model, self._reader, asked[start:stop], chunk_tokens=self._chunk_tokens
                 )
         return found
 
@@ -200,6 +213,18 @@ class Decoder:
                 f"{len(ids)} prompt tokens and {more} new ones are more than the "
                 f"{self._model.positions} that the model reads"
             )
+
+    def _batches(self, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Cut questions, in their order, into ranges that the cache has room for."""
+        start = longest = 0
+        for place, size in enumerate(sizes):
+            longest = max(longest, size)
+            rows = place - start + 1
+            if rows > 1 and (rows > self._max_rows or rows * longest > self._cache_tokens):
+                yield start, place
+                start, longest = place, size
+        if sizes:
+            yield start, len(sizes)
 
     def _run(self, queries: Sequence[Query]) -> list[Answer]:
         """Read the prompts, then add a token to every row until all rows are done."""
@@ -213,7 +238,8 @@ class Decoder:
             step += 1
             if ids is None:
                 break
-            hidden = self._model.hidden(ids, cache=batch.cache)
+            span = replace(batch.cache.span(1), real_rows=batch.real_rows)
+            hidden = self._model.hidden(ids, cache=batch.cache, span=span)
             batch.cache.lengths += batch.going
             logits = self._model.logits(hidden[:, 0])
         answers = {n: g.answer() for n, g in zip(reading.order, growths, strict=True)}

@@ -169,23 +169,24 @@ class HfTokenizer:
         return frozenset({int(self._inner.eos_token_id)})
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, after the token that opens every text where there is one."""
-        ids = list(self._inner.encode(text, add_special_tokens=False))
-        first = self._inner.bos_token_id
-        opens = bool(getattr(self._inner, "add_bos_token", False)) and first is not None
-        return [int(first), *ids] if opens and ids[:1] != [first] else ids
+        """Return the ids of a text, and nothing added to it."""
+        return list(self._inner.encode(text, add_special_tokens=False))
 
     def decode(self, ids: Sequence[int], *, skip_special: bool = False) -> str:
         """Return the text of ids."""
         return str(self._inner.decode(list(ids), skip_special_tokens=skip_special))
 
-    def chat_ids(self, messages: Sequence[Message]) -> list[int]:
-        """Return the ids of a chat by the tokenizer's template, or plainly written without one."""
-        if not self._inner.chat_template:
-            return self.encode(plain_chat(messages))
-        turns = [{"role": message.role, "content": message.content} for message in messages]
-        text = self._inner.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-        return list(self._inner.encode(text, add_special_tokens=False))
+    def prompt_ids(self, prompt: str | Sequence[Message]) -> list[int]:
+        """Return the ids of a prompt, a chat by the tokenizer's template where it has one."""
+        if not isinstance(prompt, str) and self._inner.chat_template:
+            turns = [{"role": message.role, "content": message.content} for message in prompt]
+            return self.encode(
+                self._inner.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+            )
+        text = prompt if isinstance(prompt, str) else plain_chat(prompt)
+        opening = self._inner.encode("", add_special_tokens=True)
+        first = self._inner.bos_token_id
+        return [*([first] if first is not None and first in opening else []), *self.encode(text)]
 
     def save(self, folder: Path) -> None:
         """Write it in Hugging Face format."""

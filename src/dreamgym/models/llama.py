@@ -88,8 +88,11 @@ class Block(nn.Module):
             keys, values = k.transpose(1, 2), v.transpose(1, 2)
         else:
             keys, values = cache.put(self.layer, span, keys=k, values=v)
-        seen = attend(q, keys, values, mask=span.mask)
-        return seen.reshape(rows, tokens, -1)
+        if span.real_rows is None or span.mask is None:
+            return attend(q, keys, values, mask=span.mask).reshape(rows, tokens, -1)
+        real = slice(0, span.real_rows)
+        seen = attend(q[real], keys[real], values[real], mask=span.mask[real])
+        return torch.cat((seen, torch.zeros_like(q[span.real_rows :]))).reshape(rows, tokens, -1)
 
 
 def rotate(x: torch.Tensor, turn: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dreamgym.models.cache import CacheShape, KVCache
+from dreamgym.models.cache import CacheShape, KVCache, zeros
 from dreamgym.models.requirement import torch
 
 BLOCK = 16
@@ -37,8 +37,7 @@ class PrefixMemory:
         self._shape = shape
         self._capacity = capacity_bytes // (shape.bytes_per_token * BLOCK)
         width = BLOCK * shape.heads * shape.head_dim
-        # The system gives pages of zeros only when they are first written to.
-        self._pool = torch.zeros(shape.layers, 2, self._capacity, width)
+        self._pool = zeros(shape.layers, 2, self._capacity, width)
         self._blocks: OrderedDict[Key, _Block] = OrderedDict()
         self._free = list(range(self._capacity))
         self._serial = 0

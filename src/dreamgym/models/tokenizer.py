@@ -48,8 +48,11 @@ class Tokenizer(Protocol):
     def decode(self, ids: Sequence[int], *, skip_special: bool = False) -> str:
         """Return the text of ids."""
 
-    def chat_ids(self, messages: Sequence[Message]) -> list[int]:
-        """Return the ids of a chat up to where the assistant's answer begins."""
+    def prompt_ids(self, prompt: str | Sequence[Message]) -> list[int]:
+        """Return the ids of a whole prompt: a text, or a chat up to where the answer begins.
+
+        With what the model wants at the beginning of a text, where it wants anything.
+        """
 
     def save(self, folder: Path) -> None:
         """Write it in Hugging Face format."""
@@ -130,9 +133,9 @@ class WordTokenizer:
         """Return one token as it stands in the vocabulary, marks included."""
         return str(self._fast.id_to_token(token))
 
-    def chat_ids(self, messages: Sequence[Message]) -> list[int]:
-        """Return the ids of a chat, plainly written: there is no template."""
-        return self.encode(plain_chat(messages))
+    def prompt_ids(self, prompt: str | Sequence[Message]) -> list[int]:
+        """Return the ids of a prompt. A chat is plainly written: there is no template."""
+        return self.encode(prompt if isinstance(prompt, str) else plain_chat(prompt))
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json` and `tokenizer_config.json`."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
 import signal
 import sys
 from collections.abc import Callable
@@ -22,10 +21,10 @@ from typing import Any
 import safetensors.torch  # noqa: F401 - loaded here once, not in every fork
 import torch
 import torch._dynamo  # the optimiser loads it
+from echo_task import echo
 
 from dreamgym.models.llama import Llama
 from dreamgym.models.llama_files import LlamaShape
-from dreamgym.models.samples import Sample
 from dreamgym.models.sft import fit
 from dreamgym.models.sft_plan import SftPlan, SftProgress
 
@@ -38,15 +37,6 @@ PLAN = SftPlan(
     learning_rate=1e-2,
     warmup_steps=5,
 )
-
-
-def echo(count: int, seed: int) -> list[Sample]:
-    rng = random.Random(seed)
-    samples = []
-    for _ in range(count):
-        word, size = rng.randrange(10, 50), rng.randint(1, 6)
-        samples.append(Sample((word, 1, *[word] * size, 2), (0, 0, *[1] * size, 2)))
-    return samples
 
 
 def train(folder: Path | None, on_progress: Callable[[SftProgress], None] | None) -> str:

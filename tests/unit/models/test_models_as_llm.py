@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import random_llama
+from random_models import random_llama
 
 from dreamgym.errors import LLMError, LLMRefused
 from dreamgym.models.as_llm import LocalLLM

@@ -75,6 +75,8 @@ def test_answers_do_not_depend_on_the_company(llama: Llama, memory_mb: int, stea
     backwards = decoder.generate(asked[::-1])[::-1]
     few_rows = Decoder(llama, memory_mb=memory_mb, steady=steady, max_rows=7).generate(asked)
     alone = [Decoder(llama, memory_mb=0, steady=steady).generate([q])[0] for q in asked]
+    little_room = Decoder(llama, memory_mb=memory_mb, steady=steady, cache_mb=0).generate(asked[:4])
+    assert ids_of(little_room) == ids_of(together[:4])
     for others in (backwards, few_rows, alone):
         assert ids_of(others) == ids_of(together)
         for one, other in zip(together, others, strict=True):
@@ -156,6 +158,16 @@ def test_answers_up_to_the_last_position(llama: Llama) -> None:
     long = tuple(n % 97 for n in range(250))
     answers = Decoder(llama).generate([Query(long, max_new=6), Query((1,), max_new=255)])
     assert [len(answer.ids) for answer in answers] == [6, 255]
+
+
+def test_batches_keep_to_rows_and_room(llama: Llama) -> None:
+    bytes_per_token = llama.cache_shape.bytes_per_token
+    assert bytes_per_token == 512
+    decoder = Decoder(llama, max_rows=3, cache_mb=1)  # 2048 tokens
+    cut = decoder._batches
+    assert list(cut([10] * 7)) == [(0, 3), (3, 6), (6, 7)]
+    assert list(cut([900, 900, 100, 700, 700, 5000, 1])) == [(0, 2), (2, 4), (4, 5), (5, 6), (6, 7)]
+    assert list(cut([])) == []
 
 
 def test_impossible_queries_are_refused(llama: Llama) -> None:

@@ -141,7 +141,8 @@ def test_a_tokenizer_of_others(words: WordTokenizer, tmp_path: Path) -> None:
     assert theirs.decode(theirs.encode(text)) == text
     assert (theirs.vocab_size, theirs.pad_id, theirs.end_ids) == (words.vocab_size, 0, {1})
     chat = [Message("user", "go")]
-    assert theirs.decode(theirs.chat_ids(chat)) == plain_chat(chat)
+    assert theirs.decode(theirs.prompt_ids(chat)) == plain_chat(chat)
+    assert theirs.prompt_ids(text) == words.encode(text)
     theirs.save(tmp_path / "again")
     assert HfTokenizer(tmp_path / "again").encode(text) == words.encode(text)
 
@@ -159,8 +160,27 @@ def test_a_chat_template_is_used(words: WordTokenizer, tmp_path: Path) -> None:
         json.dumps(settings | {"chat_template": template})
     )
     theirs = HfTokenizer(tmp_path)
-    ids = theirs.chat_ids([Message("user", "go"), Message("assistant", "no")])
+    ids = theirs.prompt_ids([Message("user", "go"), Message("assistant", "no")])
     assert theirs.decode(ids) == "<obs>user go<obs>assistant no<act>"
+
+
+def test_the_token_that_opens_a_text_is_added_to_prompts_only(
+    words: WordTokenizer, tmp_path: Path
+) -> None:
+    from tokenizers import Tokenizer, processors
+
+    words.save(tmp_path)
+    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    del settings["dreamgym"]
+    settings |= {"bos_token": "<obs>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    fast = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    opening = ("<obs>", words.special_id("<obs>"))
+    fast.post_processor = processors.TemplateProcessing("<obs> $A", special_tokens=[opening])
+    fast.save(str(tmp_path / "tokenizer.json"))
+    theirs = HfTokenizer(tmp_path)
+    assert theirs.encode("the coin") == words.encode("the coin")
+    assert theirs.prompt_ids("the coin") == words.encode("<obs>the coin")
 
 
 def test_lora_trains_little_and_merges(qwen: Path, tmp_path: Path) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import random
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from conftest import random_llama
+from echo_task import echo
+from random_models import random_llama
 
 from dreamgym.errors import ConfigError
 from dreamgym.models.samples import Sample
@@ -24,17 +24,6 @@ PLAN = SftPlan(
     learning_rate=1e-2,
     warmup_steps=5,
 )
-
-
-def echo(count: int, seed: int = 0) -> list[Sample]:
-    """Sequences whose second half (kind 1) repeats a word of the first, then a fixed end (2)."""
-    rng = random.Random(seed)
-    samples = []
-    for _ in range(count):
-        word = rng.randrange(10, 90)
-        size = rng.randint(1, 6)
-        samples.append(Sample((word, 1, *[word] * size, 2), (0, 0, *[1] * size, 2)))
-    return samples
 
 
 def test_it_learns_what_is_marked() -> None:

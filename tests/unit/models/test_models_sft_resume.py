@@ -6,18 +6,26 @@ import json
 import logging
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from conftest import random_llama
-from test_models_sft import PLAN, echo
+from echo_task import echo
+from random_models import random_llama
 
 from dreamgym.models.sft import fit
-from dreamgym.models.sft_plan import SftProgress
+from dreamgym.models.sft_plan import SftPlan, SftProgress
 
 SCRIPT = Path(__file__).with_name("killed_fit.py")
+PLAN = SftPlan(
+    spans={"echo": 1.0, "end": 0.5},
+    steps=40,
+    tokens_per_step=300,
+    eval_every=10,
+    checkpoint_every=5,
+    learning_rate=1e-2,
+    warmup_steps=5,
+)
 
 
 def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
@@ -41,18 +49,16 @@ class Interrupted(Exception):
 def test_a_truncated_checkpoint_is_noticed_and_the_one_before_it_used(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plan = replace(PLAN, checkpoint_every=5)
-
     def stop_at_18(progress: SftProgress) -> None:
         if progress.step == 18:
             raise Interrupted
 
     samples, held_out = echo(100), echo(10, 1)
     whole = random_llama()
-    fit(whole, samples, plan=plan, held_out=held_out)
+    fit(whole, samples, plan=PLAN, held_out=held_out)
     with pytest.raises(Interrupted):
         fit(
-            random_llama(), samples, plan=plan, held_out=held_out, folder=tmp_path,
+            random_llama(), samples, plan=PLAN, held_out=held_out, folder=tmp_path,
             on_progress=stop_at_18,
         )  # fmt: skip
     newest = tmp_path / "step-000000015.safetensors"
@@ -60,7 +66,7 @@ def test_a_truncated_checkpoint_is_noticed_and_the_one_before_it_used(
     model, steps = random_llama(), []
     with caplog.at_level(logging.WARNING):
         fit(
-            model, samples, plan=plan, held_out=held_out, folder=tmp_path,
+            model, samples, plan=PLAN, held_out=held_out, folder=tmp_path,
             on_progress=lambda progress: steps.append(progress.step),
         )  # fmt: skip
     assert "step-000000015.json is damaged" in caplog.text

@@ -127,7 +127,8 @@ def test_a_special_token_that_opens_another_is_found(tmp_path: Path) -> None:
 def test_a_chat_is_written_plainly(words: WordTokenizer) -> None:
     chat = (Message("system", "Play."), Message("user", "Go?"))
     assert plain_chat(chat) == "system: Play.\n\nuser: Go?\n\nassistant:"
-    assert words.decode(words.chat_ids(chat)) == plain_chat(chat)
+    assert words.decode(words.prompt_ids(chat)) == plain_chat(chat)
+    assert words.prompt_ids("take the coin") == words.encode("take the coin")
 
 
 def test_a_file_of_others_is_refused() -> None:
