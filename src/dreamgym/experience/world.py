@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError
@@ -25,6 +25,7 @@ from dreamgym.types import (
     Origin,
     Prediction,
     Source,
+    Step,
     StepResult,
     Task,
     derive_seed,
@@ -117,9 +118,15 @@ class DreamWorld:
         self.answers = TransitionCache(remember)
         self.counts: Counter[str] = Counter()
 
-    async def open(self, task: Task, memory: Retriever | None = None) -> DreamEnv:
-        """Open an episode of the task; similar steps are looked up in `memory`."""
-        return DreamEnv(task, self, memory)
+    async def open(
+        self, task: Task, memory: Retriever | None = None, *, without: str | None = None
+    ) -> DreamEnv:
+        """Open an episode of the task; similar steps are looked up in `memory`.
+
+        `without` names a recorded trajectory that is never looked up: the one that the dream is
+        to be compared with.
+        """
+        return DreamEnv(task, self, memory, without=without)
 
     def forget(self) -> None:
         """Empty the transition cache, as when memory or model have changed."""
@@ -191,10 +198,18 @@ async def _await(ask: Callable[[], Awaitable[Prediction]]) -> Prediction:
 class DreamEnv:
     """One episode in a dream: satisfies `protocols.Env`."""
 
-    def __init__(self, task: Task, world: DreamWorld, memory: Retriever | None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        world: DreamWorld,
+        memory: Retriever | None,
+        *,
+        without: str | None = None,
+    ) -> None:
         self._task = task
         self._world = world
         self._memory = memory
+        self._without = without
         self._state = ""
         self._history: list[Turn] = []
         self._seen: list[str] = []
@@ -204,15 +219,24 @@ class DreamEnv:
 
     async def reset(self, seed: int) -> Opening:
         """Start the episode. The seed changes nothing: a dream's answers depend on its input."""
-        opening = await self._opening()
+        self.jump(await self._opening())
+        return Opening(self._task, Observation(self._state))
+
+    def jump(self, opening: Opening, past: Sequence[Step] = ()) -> None:
+        """Stand where an episode with this opening and these steps stood, such as a real one."""
         self._task, self._state = opening.task, opening.observation.text
         if not self._state.strip():
             raise EnvError(f"the first state of {self._task.id} is empty")
         self._history, self._ledger, self._over = [], Ledger(), False
         self._seen = [self._task.goal, self._state]
         self._trail = [self._task.id, self._task.goal, self._state]
+        if self._without is not None:
+            # Other references may give other answers, so these are remembered apart.
+            self._trail.append(f"without {self._without}")
         self._ledger.show(self._state)
-        return Opening(self._task, Observation(self._state))
+        for step in past:
+            self._move(step.action.text, step.result.observation.text, step.result.refused)
+            self._over = step.result.terminated or step.result.truncated
 
     async def _opening(self) -> Opening:
         task, world = self._task, self._world
@@ -229,6 +253,14 @@ class DreamEnv:
 
     async def step(self, action: str) -> StepResult:
         """Answer one action. Raises `EnvError` where no answer can be had."""
+        prediction, references = await self._answer(action)
+        return self._advance(action, prediction, references)
+
+    async def predict(self, action: str) -> Prediction:
+        """Say what `step` would answer, and stay."""
+        return (await self._answer(action))[0]
+
+    async def _answer(self, action: str) -> tuple[Prediction, tuple[Reference, ...]]:
         if self._over:
             raise EnvError("env.step: the episode is over, or was never reset")
         references = self._look_up(action)
@@ -236,12 +268,14 @@ class DreamEnv:
         if prediction is None:
             prediction = await self._predicted(action, references)
         self._world.counts[f"origin_{prediction.origin}"] += 1
-        return self._advance(action, prediction, references)
+        return prediction, references
 
     def _look_up(self, action: str) -> tuple[Reference, ...]:
         if self._memory is None or self._world.references < 1 or not action.strip():
             return ()
-        return self._memory.search(self._state, action, k=self._world.references)
+        return self._memory.search(
+            self._state, action, k=self._world.references, exclude_trajectory=self._without
+        )
 
     def _refused_by_rule(self, action: str, references: tuple[Reference, ...]) -> Prediction | None:
         grounding = self._world.grounding
@@ -279,11 +313,7 @@ class DreamEnv:
     ) -> StepResult:
         """Make the prediction the state of affairs."""
         unknown = prediction.origin is Origin.UNKNOWN
-        self._state = prediction.next_state
-        self._history.append(Turn(action, split_said(self._state)[1], prediction.refused))
-        self._seen.append(self._state)
-        self._trail += [action, self._state]
-        self._ledger.show(self._state)
+        self._move(action, prediction.next_state, prediction.refused)
         self._over = prediction.done or unknown
         # Where a rule refused, the model was not asked.
         shown = () if prediction.origin in _BY_RULE else references
@@ -299,6 +329,13 @@ class DreamEnv:
             refused=prediction.refused,
             account=Account(told, tuple(one.transition.id for one in shown)),
         )
+
+    def _move(self, action: str, state: str, refused: bool) -> None:
+        self._state = state
+        self._history.append(Turn(action, split_said(state)[1], refused))
+        self._seen.append(state)
+        self._trail += [action, state]
+        self._ledger.show(state)
 
     async def expert(self) -> tuple[str, ...]:
         """Return nothing: nobody knows the way in a dream."""
