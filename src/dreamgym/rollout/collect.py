@@ -6,19 +6,16 @@ resumed collection repeats nothing and equals one that was never interrupted.
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from dreamgym.agents.behaviour import Behaviour
 from dreamgym.errors import AgentError, ConfigError, DreamGymError, EnvError, boundary
+from dreamgym.in_order import in_order
 from dreamgym.protocols import World
 from dreamgym.rollout.episode import failed_episode, run_episode
 from dreamgym.types import Provenance, Source, Task, Trajectory, derive_seed, digest
-
-RUN_AHEAD = 4
-"""Episodes may finish this many times the concurrency before the oldest one: bounds memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +73,7 @@ def plan_slots(
     return tuple(slots)
 
 
-async def collect(
+def collect(
     slots: Iterable[Slot],
     world: World,
     *,
@@ -88,26 +85,8 @@ async def collect(
     When the caller stops early, episodes that are complete but wait for a slower one before them
     are handed to `on_leftover`.
     """
-    turnstile = asyncio.Semaphore(concurrency)
-    running: deque[asyncio.Task[Trajectory]] = deque()
-
-    async def play(slot: Slot) -> Trajectory:
-        async with turnstile:
-            return await _play(slot, world)
-
-    try:
-        for slot in slots:
-            running.append(asyncio.create_task(play(slot)))
-            if len(running) >= RUN_AHEAD * concurrency:
-                yield await running.popleft()
-        while running:
-            yield await running.popleft()
-    finally:
-        for task in running:
-            if task.done() and not task.cancelled() and task.exception() is None:
-                on_leftover(task.result())
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+    jobs = (partial(_play, slot, world) for slot in slots)
+    return in_order(jobs, concurrency=concurrency, on_leftover=on_leftover)
 
 
 async def _play(slot: Slot, world: World) -> Trajectory:
