@@ -34,6 +34,8 @@ from dreamgym.types import (
 
 Openings = Callable[[Task], Awaitable[Opening]]
 """Gives the real opening of a task, such as from recorded trajectories or from the engine."""
+REMEMBERED = 100_000
+"""The most transitions that the shared cache of a dream holds."""
 _BY_RULE = (Origin.GROUNDING, Origin.UNSEEN_KIND)
 Doubt = Callable[[StepQuery, Prediction], str]
 """Returns why a prediction is not to be trusted, or nothing."""
@@ -83,13 +85,13 @@ class DreamWorld:
         model: who answers.
         spec: the name of the dreamed world.
         openings: gives real first states; without it `Task.first_state` or the model does.
-        references: how many similar steps are looked up in the episode's memory.
+        memory: where similar steps are looked up, unless an episode brings a memory of its own.
+        references: how many of them.
         grounding: rules that refuse; None leaves everything to the model.
         ledger: whether named pages come from memory.
         pessimism: when to say unknown.
         outcome_only: give 1 for success and 0 for everything else, as the paper does, whatever
             reward the model says.
-        remember: the most transitions that the shared cache holds.
     """
 
     source = Source.DREAM
@@ -100,22 +102,23 @@ class DreamWorld:
         *,
         spec: str = "dream",
         openings: Openings | None = None,
+        memory: Retriever | None = None,
         references: int = 4,
         grounding: Grounding | None = None,
         ledger: bool = True,
         pessimism: Pessimism | None = None,
         outcome_only: bool = False,
-        remember: int = 100_000,
     ) -> None:
         self.model = model
         self.spec = spec
         self.openings = openings
+        self.memory = memory
         self.references = references if model.wants_references else 0
         self.grounding = grounding
         self.ledger = ledger
         self.pessimism = pessimism or Pessimism()
         self.outcome_only = outcome_only
-        self.answers = TransitionCache(remember)
+        self.answers = TransitionCache(REMEMBERED)
         self.counts: Counter[str] = Counter()
 
     async def open(
@@ -126,7 +129,7 @@ class DreamWorld:
         `without` names a recorded trajectory that is never looked up: the one that the dream is
         to be compared with.
         """
-        return DreamEnv(task, self, memory, without=without)
+        return DreamEnv(task, self, memory or self.memory, without=without)
 
     def forget(self) -> None:
         """Empty the transition cache, as when memory or model have changed."""

@@ -1,0 +1,90 @@
+"""The sections on the dream: how an experience model is fitted, and how it plays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dreamgym.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class FitConfig:
+    """How an experience model learns from recorded steps."""
+
+    model: str = "1m"
+    """A size from scratch (1m, 3m, 10m), or a Hugging Face model folder to start from."""
+    steps: int = 1200
+    """Updates of the weights; 0 trains for `seconds` instead, which cannot be resumed exactly."""
+    seconds: float = 420.0
+    """Time to train where `steps` is 0."""
+    tokens_per_step: int = 4096
+    """The size of a batch in tokens, filler included."""
+    learning_rate: float = 3e-3
+    """Its top; it warms up, stays, and falls over the second half."""
+    threads: int = 0
+    """Threads of one update; 0 means one per core."""
+    patience: int = 0
+    """Stop after so many looks at the held-out curve without a new best; 0 never stops early."""
+    eval_every: int = 100
+    """Updates between looks at the held-out curve, and between checkpoints."""
+    transitions: int = 0
+    """Learn from at most so many recorded steps, whole trajectories; 0 means all."""
+    held_out_share: float = 0.05
+    """The share of tasks that are kept back for the curve."""
+    refused_share: float = 0.0
+    """The share of refused and no-effect steps among what is learnt; 0 takes them as recorded."""
+    vocabulary: int = 2048
+    """The most entries of the vocabulary of a model from scratch."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        for name in ("steps", "threads", "patience", "transitions"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"fit.{name} is {getattr(self, name)}; it must be at least 0")
+        for name in ("tokens_per_step", "eval_every", "vocabulary"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"fit.{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("seconds", "learning_rate"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"fit.{name} is {getattr(self, name)}; it must be above 0")
+        for name in ("held_out_share", "refused_share"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise ConfigError(f"fit.{name} is {getattr(self, name)}; it is a share below 1")
+
+
+@dataclass(frozen=True, slots=True)
+class DreamConfig:
+    """How the dream answers. The first four settings are learnt: a fitted model keeps its own."""
+
+    history: bool = True
+    """Show the model what happened before (the paper's ablation: no history)."""
+    reasoning: bool = True
+    """Let it reason before it answers (the paper's ablation: no reasoning)."""
+    references: int = 3
+    """Similar recorded steps that it is shown; 0 is the paper's ablation without replay."""
+    window: int = 4
+    """Earlier turns that it is shown in full."""
+    grounding: bool = True
+    """Refuse by rule what is about things that nobody has heard of or seen."""
+    ledger: bool = True
+    """What was shown stays true, and named pages come from memory."""
+    min_similarity: float = 0.0
+    """Answer `unknown` where the nearest reference is less alike than this."""
+    min_confidence: float = 0.0
+    """Answer `unknown` where the reply's least sure token is less probable than this."""
+    known_pages: bool = False
+    """Answer `unknown` where a new place is one that no memory of this task holds."""
+    temperature: float = 0.0
+    """How freely replies are drawn; identical questions get identical replies in any case."""
+    outcome_only: bool = True
+    """Reward success with 1 and everything else with 0, whatever the model says."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if self.references < 0 or self.window < 0:
+            raise ConfigError("dream.references and dream.window must be at least 0")
+        for name in ("min_similarity", "min_confidence"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ConfigError(f"dream.{name} is {getattr(self, name)}; it is between 0 and 1")
+        if self.temperature < 0:
+            raise ConfigError(f"dream.temperature is {self.temperature}; it must be at least 0")

@@ -1,0 +1,170 @@
+"""Opening dreams: from a folder that `fit` left, or over any language model, to a `DreamWorld`.
+
+Part of the composition root, like `build.py`: it chooses concrete classes, and only the command
+line, jobs and examples see it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dreamgym import build
+from dreamgym.config import DreamConfig, ReplayConfig
+from dreamgym.envs.spec import parse_spec
+from dreamgym.errors import ConfigError, EnvError
+from dreamgym.experience.card import DreamCard, load_card
+from dreamgym.experience.grounding import Grounding, KnownKinds
+from dreamgym.experience.model import ExperienceModel
+from dreamgym.experience.prompt import Style, Switches
+from dreamgym.experience.world import DreamWorld, Openings, Pessimism
+from dreamgym.protocols import LLM
+from dreamgym.replay import ExperienceStore
+from dreamgym.replay.snapshot import Snapshot
+from dreamgym.types import Opening, Source, Split, Task
+
+MODEL = "model"
+"""The folder of the weights inside the run of a fit."""
+LONGEST_ANSWER = {Style.COMPACT: 160, Style.FULL: 1024}
+"""In tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dream:
+    """A dream that is open: the world, what it remembers with, and what it is."""
+
+    world: DreamWorld
+    memory: Snapshot
+    store: ExperienceStore
+    card: DreamCard
+
+    def tasks(self, split: Split) -> tuple[Task, ...]:
+        """Return the recorded tasks of a split, goals filled in, in the order of their ids."""
+        openings = recorded_openings(self.store, self.card.env)
+        tasks = [opening.task for opening in openings.values()]
+        return tuple(sorted((t for t in tasks if t.split is split), key=lambda task: task.id))
+
+    async def close(self) -> None:
+        """Let go of the model and the store."""
+        await self.world.close()
+        self.memory.close()
+        self.store.close()
+
+
+def open_dream(
+    folder: Path,
+    *,
+    store: Path | None = None,
+    config: DreamConfig | None = None,
+    openings: Openings | None = None,
+) -> Dream:
+    """Open a fitted dream.
+
+    Args:
+        folder: the run of a `dreamgym fit`.
+        store: the experience to remember with; by default the one that it was fitted on.
+        config: how it answers. What was learnt (history, reasoning, window) stays as it was learnt.
+        openings: gives first states of tasks that the store has no record of.
+    """
+    card = load_card(folder)
+    from dreamgym.models.as_llm import LocalLLM
+    from dreamgym.models.load import load_model, load_tokenizer
+
+    path = store or Path(card.store)
+    if not path.is_file():
+        raise ConfigError(f"the dream in {folder} remembers with {path}, which is gone: --store")
+    llm = LocalLLM(load_model(folder / MODEL), load_tokenizer(folder / MODEL), name=folder.name)
+    card = replace(card, store=str(path))
+    return dream_over(llm, card, config=config or DreamConfig(), openings=openings)
+
+
+def dream_over(
+    llm: LLM, card: DreamCard, *, config: DreamConfig, openings: Openings | None = None
+) -> Dream:
+    """Make a dream over any language model that is spoken to as the card says."""
+    store = build.make_store(Path(card.store), ReplayConfig(embedder=card.embedder))
+    memory = store.snapshot(env=card.env)
+    model = ExperienceModel(
+        llm,
+        style=card.style,
+        switches=card.switches,
+        max_tokens=LONGEST_ANSWER[card.style],
+        temperature=config.temperature,
+    )
+    world = DreamWorld(
+        model,
+        spec=f"dream:{card.env}",
+        openings=_known_openings(store, card.env, openings),
+        memory=memory,
+        references=card.references,
+        grounding=Grounding(card.known) if config.grounding else None,
+        ledger=config.ledger,
+        pessimism=Pessimism(
+            min_similarity=config.min_similarity,
+            min_confidence=config.min_confidence,
+            known_pages=config.known_pages,
+        ),
+        outcome_only=config.outcome_only,
+    )
+    return Dream(world, memory, store, card)
+
+
+def card_for(store: Path, env: str, config: DreamConfig, *, embedder: str = "hashing") -> DreamCard:
+    """Return the card of a dream over an instruct model that was not fitted."""
+    with build.make_store(store, ReplayConfig(embedder=embedder)) as opened:
+        env = only_env(opened, wanted=env)
+        real = opened.trajectories(source=Source.REAL, split=Split.TRAIN, env=env)
+        known = KnownKinds.from_transitions(one for each in real for one in each.transitions())
+    switches = Switches(
+        history=config.history,
+        reasoning=config.reasoning,
+        references=config.references > 0,
+        window=config.window,
+    )
+    return DreamCard(env, str(store), embedder, Style.FULL, switches, config.references, known)
+
+
+def store_path(config: ReplayConfig) -> Path:
+    """Return where the store lies that a job learns from."""
+    path = Path(config.store)
+    if not config.store or not path.is_file():
+        where = f"there is none at {path}" if config.store else "none was named"
+        raise ConfigError(f"an experience store is needed, {where}: give --store")
+    return path
+
+
+def only_env(store: ExperienceStore, *, wanted: str) -> str:
+    """Return the environment of a store: the only one, or among several the wanted one."""
+    known = sorted({group.env for group in store.stats()})
+    if len(known) == 1:
+        return known[0]
+    name = str(parse_spec(wanted))
+    if name in known:
+        return name
+    listed = ", ".join(known) or "nothing"
+    raise ConfigError(f"{store.path} holds {listed}; choose one with --env")
+
+
+def recorded_openings(store: ExperienceStore, env: str) -> dict[str, Opening]:
+    """Return how the recorded tasks of an environment open."""
+    real = store.trajectories(source=Source.REAL, env=env)
+    return {one.task.id: Opening(one.task, one.opening) for one in real}
+
+
+def _known_openings(store: ExperienceStore, env: str, others: Openings | None) -> Openings:
+    """Return openings from the record, read when first asked for, else from `others`."""
+    known: dict[str, Opening] = {}
+
+    async def opening(task: Task) -> Opening:
+        if not known:
+            known.update(recorded_openings(store, env))
+        if task.id in known:
+            return known[task.id]
+        if others is None:
+            raise EnvError(f"nobody has recorded how {task.id} opens: collect an episode of it")
+        return await others(task)
+
+    return opening
+
+
+__all__ = ["Dream", "card_for", "dream_over", "only_env", "open_dream", "recorded_openings"]

@@ -1,0 +1,81 @@
+"""What a fitted dream is, on one card: `dream.json` beside the weights.
+
+Whoever opens a dream learns here how its model wants to be spoken to, where its memory lies and
+what its rules know. A card whose prompts are no longer ours is refused: the model learnt others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dreamgym.errors import ConfigError
+from dreamgym.experience.grounding import KnownKinds
+from dreamgym.experience.prompt import PROMPT_DIGEST, Style, Switches
+from dreamgym.files import write_atomically
+
+CARD = "dream.json"
+
+
+@dataclass(frozen=True, slots=True)
+class DreamCard:
+    """Everything about a fitted dream that is not weights."""
+
+    env: str
+    """The environment that it dreams, by its canonical spec."""
+    store: str
+    """The experience store that it was fitted on and remembers with."""
+    embedder: str
+    """The name of the embedder that the store was made with."""
+    style: Style
+    switches: Switches
+    references: int
+    known: KnownKinds
+    prompts: str = PROMPT_DIGEST
+
+    def save(self, folder: Path) -> None:
+        """Write the card into a folder."""
+        plain: dict[str, Any] = asdict(self)
+        plain["style"] = str(self.style)
+        plain["known"] = {
+            name: sorted(value) if isinstance(value, frozenset) else list(value)
+            for name, value in plain["known"].items()
+        }
+        write_atomically(folder / CARD, json.dumps(plain, indent=1, ensure_ascii=False) + "\n")
+
+
+def load_card(folder: Path) -> DreamCard:
+    """Read the card of a folder."""
+    path = folder / CARD
+    if not path.is_file():
+        raise ConfigError(f"{folder} holds no dream: there is no {CARD}. `dreamgym fit` makes one")
+    try:
+        return _read(json.loads(path.read_text("utf-8")))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is not a dream's card: {error}") from error
+
+
+def _read(plain: Mapping[str, Any]) -> DreamCard:
+    if plain["prompts"] != PROMPT_DIGEST:
+        raise ConfigError(
+            f"this dream learnt other prompts ({plain['prompts']}) than those of this version "
+            f"({PROMPT_DIGEST}): fit it again"
+        )
+    known = plain["known"]
+    return DreamCard(
+        env=plain["env"],
+        store=plain["store"],
+        embedder=plain["embedder"],
+        style=Style(plain["style"]),
+        switches=Switches(**plain["switches"]),
+        references=plain["references"],
+        known=KnownKinds(
+            kinds=frozenset(known["kinds"]),
+            free=frozenset(known["free"]),
+            on_sight=frozenset(known["on_sight"]),
+            refusal=tuple(known["refusal"]),
+        ),
+    )

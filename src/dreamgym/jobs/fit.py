@@ -1,0 +1,203 @@
+"""The fit job: recorded steps become lessons, lessons become a dream in the run's folder."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dreamgym import __version__, build, dreams
+from dreamgym.config import RunConfig
+from dreamgym.errors import ConfigError
+from dreamgym.experience.card import DreamCard
+from dreamgym.experience.grounding import KnownKinds
+from dreamgym.experience.prompt import Switches
+from dreamgym.experience.sample import Sample as Lesson
+from dreamgym.models.sft_plan import SftPlan, SftProgress, SftResult
+from dreamgym.replay import ExperienceStore
+from dreamgym.runs import RunDir
+from dreamgym.train.experience_fit import Learner, learn, make_learner, split_off
+from dreamgym.train.lessons import SPANS, is_hard, make_lessons, with_hard_share
+from dreamgym.types import Source, Split
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What a fit left behind."""
+
+    folder: Path
+    env: str
+    parameters: int
+    vocabulary: int
+    lessons: int
+    hard_share: float
+    result: SftResult
+    seconds: float
+    """Of everything: reading, looking up, training."""
+
+
+def run_fit(
+    config: RunConfig,
+    run: RunDir,
+    *,
+    on_lessons: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Callable[[SftProgress], None] = lambda progress: None,
+) -> Fitted:
+    """Fit an experience model on what the store holds."""
+    started = time.monotonic()
+    path = dreams.store_path(config.replay)
+    store = build.make_store(path, config.replay)
+    try:
+        env = dreams.only_env(store, wanted=config.env.spec)
+        run.begin()
+        lessons, held_out, known = _lessons(config, store, env, on_lessons)
+        switches = _switches(config)
+        learner = make_learner(
+            config.fit.model,
+            lessons,
+            switches=switches,
+            vocabulary=config.fit.vocabulary,
+            seed=config.seed,
+        )
+    finally:
+        store.close()
+
+    def note(progress: SftProgress) -> None:
+        _note(run, progress)
+        on_progress(progress)
+
+    result = learn(
+        learner,
+        lessons,
+        held_out=held_out,
+        switches=switches,
+        plan=_plan(config),
+        folder=run.path / "checkpoints",
+        threads=config.fit.threads or os.cpu_count() or 1,
+        on_progress=note,
+    )
+    _save(config, run, learner, DreamCard(
+        env=env, store=str(path.absolute()), embedder=config.replay.embedder, style=learner.style,
+        switches=switches, references=config.dream.references, known=known,
+    ))  # fmt: skip
+    fitted = Fitted(
+        folder=run.path,
+        env=env,
+        parameters=sum(weight.numel() for weight in learner.model.parameters()),
+        vocabulary=learner.tokenizer.vocab_size,
+        lessons=len(lessons),
+        hard_share=sum(map(is_hard, lessons)) / len(lessons),
+        result=result,
+        seconds=time.monotonic() - started,
+    )
+    run.result(result_of(config, fitted))
+    run.event("finished", steps=result.steps)
+    return fitted
+
+
+def _lessons(
+    config: RunConfig,
+    store: ExperienceStore,
+    env: str,
+    on_lessons: Callable[[int, int], None],
+) -> tuple[list[Lesson], list[Lesson], KnownKinds]:
+    """Return lessons to learn, lessons held out, and what the records say about actions."""
+    fit = config.fit
+    recorded = list(store.trajectories(source=Source.REAL, split=Split.TRAIN, env=env))
+    learnt, held = split_off(
+        recorded, share=fit.held_out_share, seed=config.seed, most=fit.transitions
+    )
+    total = sum(len(one.steps) for one in (*learnt, *held))
+    if not learnt:
+        raise ConfigError(
+            f"{store.path} holds no real trajectory of the train split of {env} to learn from. "
+            "`dreamgym collect` records some"
+        )
+    found: list[Lesson] = []
+    with store.snapshot(env=env) as memory:
+        for lesson in make_lessons(
+            [*learnt, *held], memory=memory, references=config.dream.references
+        ):
+            found.append(lesson)
+            if len(found) % 200 == 0 or len(found) == total:
+                on_lessons(len(found), total)
+    count = sum(len(one.steps) for one in learnt)
+    lessons = with_hard_share(found[:count], fit.refused_share, seed=config.seed)
+    known = KnownKinds.from_transitions(one for each in learnt for one in each.transitions())
+    return lessons, found[count:], known
+
+
+def _switches(config: RunConfig) -> Switches:
+    dream = config.dream
+    return Switches(
+        history=dream.history,
+        reasoning=dream.reasoning,
+        references=dream.references > 0,
+        window=dream.window,
+    )
+
+
+def _plan(config: RunConfig) -> SftPlan:
+    fit = config.fit
+    return SftPlan(
+        spans=SPANS,
+        steps=fit.steps or None,
+        seconds=None if fit.steps else fit.seconds,
+        tokens_per_step=fit.tokens_per_step,
+        learning_rate=fit.learning_rate,
+        eval_every=fit.eval_every,
+        checkpoint_every=fit.eval_every,
+        patience=fit.patience or None,
+        seed=config.seed,
+    )
+
+
+def _save(config: RunConfig, run: RunDir, learner: Learner, card: DreamCard) -> None:
+    folder = run.path / dreams.MODEL
+    folder.mkdir(exist_ok=True)
+    learner.model.save(folder)
+    learner.tokenizer.save(folder)
+    # Last, because the card is what makes the folder a dream.
+    card.save(run.path)
+
+
+def _note(run: RunDir, progress: SftProgress) -> None:
+    values = {
+        "fit/loss": progress.loss,
+        "fit/learning_rate": progress.learning_rate,
+        "fit/tokens_per_second": progress.tokens_per_second,
+    }
+    values |= {f"fit/loss_{name}": score.loss for name, score in progress.spans.items()}
+    if progress.held_out is not None:
+        values["fit/held_out"] = progress.held_out.loss
+        for name, score in progress.held_out.spans.items():
+            values[f"fit/held_out_{name}"] = score.loss
+            values[f"fit/held_out_{name}_exact"] = score.exact
+    run.metrics(progress.step, values)
+
+
+def result_of(config: RunConfig, fitted: Fitted) -> dict[str, Any]:
+    """Return what goes into `result.json`."""
+    result = fitted.result
+    return {
+        "command": "fit",
+        "env": fitted.env,
+        "seed": config.seed,
+        "version": __version__,
+        "model": config.fit.model,
+        "parameters": fitted.parameters,
+        "vocabulary": fitted.vocabulary,
+        "real_transitions": {"offline": fitted.lessons, "online": 0},
+        "hard_share": round(fitted.hard_share, 4),
+        "steps": result.steps,
+        "best_step": result.best_step,
+        "stopped_early": result.stopped_early,
+        "tokens": result.tokens,
+        "padding": round(result.padding, 4),
+        "held_out": [asdict(point) for point in result.curve],
+        "seconds": round(fitted.seconds, 1),
+        "training_seconds": round(result.seconds, 1),
+    }

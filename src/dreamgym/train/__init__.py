@@ -1,0 +1,1 @@
+"""Learning: experience models from records, agents from experience."""

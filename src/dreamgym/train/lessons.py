@@ -1,0 +1,141 @@
+"""From recorded trajectories to token sequences that an experience model learns from.
+
+A lesson is a step as the dream will meet it: prompt with references of other trajectories, then the
+right answer. The prompt is only read; reasoning, next state and flags are learnt, each under its
+own label, so that their losses can be told apart.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Protocol
+
+from dreamgym.experience.annotate import annotate_by_rule, is_annotated
+from dreamgym.experience.prompt import MARKS, Style, Switches, step_answer_text, step_prompt
+from dreamgym.experience.sample import Sample as Lesson
+from dreamgym.experience.sample import samples
+from dreamgym.models.samples import Sample
+from dreamgym.models.tokenizer import Tokenizer
+from dreamgym.protocols import Reference
+from dreamgym.replay.lookup import Query
+from dreamgym.types import Trajectory, Transition, derive_seed
+
+SPANS = {"reasoning": 1.0, "state": 1.0, "flags": 1.0}
+"""What is learnt, with the weights of the losses."""
+_LABEL = {name: number for number, name in enumerate(SPANS, start=1)}
+_QUERIES_AT_ONCE = 256
+_SEAM = re.compile("(" + "|".join(map(re.escape, MARKS)) + ")")
+_FULL_SEAM = re.compile(r"(?is)(<think>.*?</think>|<(?:edit|next_state)>.*?</(?:edit|next_state)>)")
+
+
+class Memory(Protocol):
+    """Answers many look-ups at once."""
+
+    def search_batch(self, queries: Sequence[Query], *, k: int) -> Sequence[tuple[Reference, ...]]:
+        """Return the k nearest steps for each query."""
+
+
+def make_lessons(
+    trajectories: Iterable[Trajectory], *, memory: Memory | None, references: int
+) -> Iterator[Lesson]:
+    """Yield every step of the trajectories with what memory says about steps like it.
+
+    Steps without reasoning are explained by rule first.
+    """
+    for told in _explained(trajectories):
+        steps = [one for trajectory in told for one in trajectory.transitions()]
+        found = _look_up(steps, memory, references) if memory is not None and references else {}
+        for trajectory in told:
+            yield from samples(trajectory, look_up=partial(_found_for, found))
+
+
+def _explained(trajectories: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:
+    """Yield trajectories with reasoning, so many together that looking things up pays."""
+    batch: list[Trajectory] = []
+    for one in trajectories:
+        batch.append(one if is_annotated(one) else annotate_by_rule(one))
+        if sum(len(trajectory.steps) for trajectory in batch) >= _QUERIES_AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _found_for(
+    found: Mapping[str, tuple[Reference, ...]], one: Transition
+) -> tuple[Reference, ...]:
+    return found.get(one.id, ())
+
+
+def _look_up(
+    steps: Sequence[Transition], memory: Memory, references: int
+) -> dict[str, tuple[Reference, ...]]:
+    queries = [Query(one.state, one.action, one.trajectory_id, env=one.env) for one in steps]
+    found = memory.search_batch(queries, k=references)
+    return {one.id: hits for one, hits in zip(steps, found, strict=True)}
+
+
+def is_hard(lesson: Lesson) -> bool:
+    """Say whether a step was refused or had no effect: what small dreams get wrong."""
+    one = lesson.transition
+    return one.refused or one.state == one.next_state
+
+
+def with_hard_share(lessons: Sequence[Lesson], share: float, *, seed: int) -> list[Lesson]:
+    """Return lessons of which that share is hard, by leaving out some of the other kind."""
+    hard = [lesson for lesson in lessons if is_hard(lesson)]
+    easy = [lesson for lesson in lessons if not is_hard(lesson)]
+    if share <= 0 or not hard or not easy:
+        return list(lessons)
+    rng = random.Random(derive_seed(seed, "hard share"))
+    if len(hard) / len(lessons) > share:
+        hard = rng.sample(hard, max(1, round(len(easy) * share / (1 - share))))
+    else:
+        easy = rng.sample(easy, max(1, round(len(hard) * (1 - share) / share)))
+    kept = {id(lesson) for lesson in (*hard, *easy)}
+    return [lesson for lesson in lessons if id(lesson) in kept]
+
+
+def lesson_texts(lessons: Iterable[Lesson], *, style: Style, switches: Switches) -> Iterator[str]:
+    """Yield what a vocabulary has to spell."""
+    for lesson in lessons:
+        prompt = step_prompt(lesson.query, style=style, switches=switches)
+        if isinstance(prompt, str):
+            yield prompt
+        yield step_answer_text(lesson.answer, style=style, switches=switches)
+
+
+def encode(lesson: Lesson, tokenizer: Tokenizer, *, style: Style, switches: Switches) -> Sample:
+    """Return a lesson as tokens with labels."""
+    prompt = step_prompt(lesson.query, style=style, switches=switches)
+    answer = step_answer_text(lesson.answer, style=style, switches=switches)
+    ids = list(tokenizer.prompt_ids(prompt))
+    labels = [0] * len(ids)
+    for text, name in _pieces(answer, style=style, reasoning=switches.reasoning):
+        tokens = tokenizer.encode(text)
+        ids += tokens
+        labels += [_LABEL[name]] * len(tokens)
+    end = min(tokenizer.end_ids)
+    if ids[-1] != end:
+        ids.append(end)
+        labels.append(_LABEL["flags"])
+    return Sample(tuple(ids), tuple(labels))
+
+
+def _pieces(answer: str, *, style: Style, reasoning: bool) -> Iterator[tuple[str, str]]:
+    """Cut an answer where its kinds of text meet; a cut never falls inside a token."""
+    if style is Style.FULL:
+        for piece in filter(None, _FULL_SEAM.split(answer)):
+            told = piece.startswith("<think>")
+            yield piece, "reasoning" if told else "state" if piece.startswith("<") else "flags"
+        return
+    name = "reasoning" if reasoning else "flags"
+    for piece in filter(None, _SEAM.split(answer)):
+        if piece in ("<ok>", "<refused>", "<win>", "<lose>", "<cont>", "<reward>"):
+            yield piece, "flags"
+            name = "flags" if piece == "<reward>" else "state"
+        else:
+            yield piece, name
