@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 COMMANDS = [
-    (), ("demo",), ("collect",), ("eval",), ("import",), ("export",),
+    (), ("demo",), ("collect",), ("annotate",), ("eval",), ("import",), ("export",),
     ("replay",), ("replay", "stats"), ("replay", "search"), ("replay", "reindex"),
     ("envs",), ("tasks",), ("check-env",), ("config",), ("doctor",),
 ]  # fmt: skip

@@ -8,11 +8,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dreamgym.agents import Behaviour, make_behaviour
 from dreamgym.agents.language_model import LanguageModelAgent
-from dreamgym.config import EnvConfig, ReplayConfig
+from dreamgym.config import EnvConfig, LlmConfig, ReplayConfig
 from dreamgym.envs.world import RealWorld, open_world
 from dreamgym.errors import ConfigError, did_you_mean
 from dreamgym.protocols import Embedder
@@ -20,6 +22,11 @@ from dreamgym.replay import Capacity, ExperienceStore, open_store
 from dreamgym.replay.embed import HashingEmbedder
 from dreamgym.rollout.collect import Answerer, Slot, plan_slots
 from dreamgym.types import Source, Split, Task
+
+if TYPE_CHECKING:
+    from dreamgym.llm.breaker import EventSink
+    from dreamgym.llm.http import HttpLLM
+    from dreamgym.llm.stack import StackedLLM
 
 
 def make_world(config: EnvConfig) -> RealWorld:
@@ -55,6 +62,64 @@ def make_store(path: Path, config: ReplayConfig) -> ExperienceStore:
         embedder=make_embedder(config.embedder),
         allow_test=config.held_out,
         capacity=Capacity(real=config.real_capacity or None, dream=config.dream_capacity),
+    )
+
+
+def make_llm(
+    config: LlmConfig, *, folder: Path | None = None, listeners: Sequence[EventSink] = ()
+) -> StackedLLM:
+    """Open the language model that the settings name: cached, guarded, paid for.
+
+    Args:
+        config: the settings.
+        folder: a run directory. It keeps the ledger of spending, so that a run which is killed and
+            resumed cannot spend its ceiling twice, and the cache unless the settings name a place.
+        listeners: are told when everyone waits for the server; `RunDir.event` is one.
+    """
+    for name, example in (("url", "http://127.0.0.1:8000/v1"), ("model", "my-model")):
+        if not getattr(config, name):
+            raise ConfigError(f"llm.{name} is not set: add --set llm.{name}={example}")
+    if config.key_env and not os.environ.get(config.key_env, "").strip():
+        raise ConfigError(f"the environment variable {config.key_env} (llm.key_env) is empty")
+    place = None if config.cache == "off" else Path(config.cache) if config.cache else folder
+    if config.offline and place is None:
+        raise ConfigError("llm.offline needs a cache to answer from: set llm.cache to its folder")
+    from dreamgym.llm.stack import StackedLLM
+
+    return StackedLLM(
+        _make_server(config, ledger=folder / "spend.jsonl" if folder else None),
+        failures=config.failures,
+        longest_wait=config.longest_wait,
+        patience=config.patience,
+        cache=place / "llm_cache.sqlite" if place else None,
+        offline=config.offline,
+        listeners=listeners,
+    )
+
+
+def _make_server(config: LlmConfig, *, ledger: Path | None) -> HttpLLM:
+    from dreamgym.llm import HttpLLM, Limits, Price, Spend
+    from dreamgym.llm.wire import DIALECTS
+
+    return HttpLLM(
+        config.url,
+        config.model,
+        key_env=config.key_env,
+        limits=Limits(
+            concurrency=config.concurrency,
+            requests_per_minute=config.requests_per_minute,
+            tokens_per_minute=config.tokens_per_minute,
+            attempt_seconds=config.attempt_seconds,
+            total_seconds=config.total_seconds,
+            retries=config.retries,
+        ),
+        dialect=replace(DIALECTS[config.dialect], chat=config.api == "chat"),
+        spend=Spend(
+            ceiling=config.cost_ceiling or None,
+            token_ceiling=config.token_ceiling or None,
+            ledger=ledger,
+        ),
+        price=Price(config.prompt_price, config.completion_price),
     )
 
 
@@ -128,4 +193,4 @@ async def _check_expert(world: RealWorld, tasks: Sequence[Task]) -> None:
         raise ConfigError(f"the engine of {world.spec} has no expert; choose another policy")
 
 
-__all__ = ["make_embedder", "make_policy", "make_slots", "make_store", "make_world"]
+__all__ = ["make_embedder", "make_llm", "make_policy", "make_slots", "make_store", "make_world"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -23,8 +23,8 @@ _STYLES = {"ok": "green", "FAILED": "bold red"}
 class Bar(Protocol):
     """Shows how far something is."""
 
-    def __call__(self, done: int, *, note: str = "") -> None:
-        """Show that so much is done."""
+    def __call__(self, done: int, *, note: str = "", total: int | None = None) -> None:
+        """Show that so much is done; a total counts from then on."""
 
 
 @contextmanager
@@ -41,8 +41,8 @@ def progress(console: Console, label: str, *, total: int) -> Iterator[Bar]:
         with Progress(*columns, console=console) as bar:
             task = bar.add_task(label, total=total, note="")
 
-            def draw(done: int, *, note: str = "") -> None:
-                bar.update(task, completed=done, note=note)
+            def draw(done: int, *, note: str = "", total: int | None = None) -> None:
+                bar.update(task, completed=done, note=note, total=total)
 
             yield draw
     else:
@@ -53,8 +53,11 @@ def _plain_lines(console: Console, label: str, total: int) -> Bar:
     started = shown = time.monotonic()
     first: int | None = None
 
-    def line(done: int, *, note: str = "") -> None:
-        nonlocal shown, first
+    known = total
+
+    def line(done: int, *, note: str = "", total: int | None = None) -> None:
+        nonlocal shown, first, known
+        total = known = known if total is None else total
         first = done if first is None else first
         now = time.monotonic()
         if now - shown < PLAIN_SECONDS and done < total:
@@ -94,3 +97,31 @@ def facts(console: Console, title: str, rows: Iterable[tuple[str, object]]) -> N
     for name, value in rows:
         grid.add_row(name, Text(str(value)))
     console.print(grid)
+
+
+def llm_notice(console: Console) -> Callable[..., None]:
+    """Return a listener that tells people when a run waits for its language model."""
+
+    def tell(name: str, **details: Any) -> None:
+        if name in ("llm_paused", "llm_probe_failed"):
+            words = (
+                f"The language model does not answer: {details['error']}. Waiting; next try in "
+                f"{details['next_in']:.0f} s. Ctrl-C is safe."
+            )
+        elif name == "llm_resumed":
+            words = f"The language model answers again, after {details['seconds']:.0f} s."
+        else:
+            return
+        console.print(words, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+    return tell
+
+
+def spent_words(figures: Mapping[str, float]) -> str:
+    """Say what a language model was asked and what that cost."""
+    tokens = figures["llm/prompt_tokens"] + figures["llm/completion_tokens"]
+    words = [f"{figures['llm/calls']:.0f} calls, {tokens:.0f} tokens"]
+    words += [f"cost {figures['llm/cost']:.4g}"] if figures["llm/cost"] else []
+    hits = figures.get("llm/cache_hits", 0.0)
+    words += [f"{hits:.0f} from the cache"] if hits else []
+    return ", ".join(words)

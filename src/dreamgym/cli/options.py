@@ -13,10 +13,13 @@ import typer
 from rich.console import Console
 
 from dreamgym import __version__
-from dreamgym.config import RunConfig, dump_toml, load_config
-from dreamgym.errors import ConfigError, MissingDependency
+from dreamgym.config import MAY_CHANGE, RunConfig, dump_toml, load_config
+from dreamgym.errors import DreamGymError, LLMBudget, LLMDown
 from dreamgym.runs import RunDir, open_run
 from dreamgym.types import digest
+
+TRY_AGAIN = 75
+"""The exit status of a run whose language model stayed away or whose budget is spent."""
 
 Preset = Annotated[str | None, typer.Option("--preset", help="Start from a shipped preset.")]
 Files = Annotated[
@@ -49,13 +52,16 @@ def resolve_config(
     return load_config(preset=preset, files=files or (), settings=[*(settings or ()), *given])
 
 
-def open_run_for(command: str, config: RunConfig, *, out: Path | None, resume: bool) -> RunDir:
+def open_run_for(
+    command: str, config: RunConfig, *, out: Path | None, resume: bool, place: str | None = None
+) -> RunDir:
     """Open the run directory of a command; without `--out` its name follows from the settings."""
     text = dump_toml(config)
-    place = "".join(char if char.isalnum() else "-" for char in config.env.spec.split("?")[0])
-    path = out or Path("runs") / f"{command}-{place}-{digest(text, size=3)}"
+    about_what = config.env.spec.split("?")[0] if place is None else place
+    name = "".join(char if char.isalnum() else "-" for char in about_what)
+    path = out or Path("runs") / f"{command}-{name}-{digest(text, size=3)}"
     about = {"version": __version__, "command": shlex.join(["dreamgym", *sys.argv[1:]])}
-    return open_run(path, config=text, about=about, resume=resume)
+    return open_run(path, config=text, about=about, resume=resume, may_change=MAY_CHANGE)
 
 
 @contextmanager
@@ -63,16 +69,22 @@ def running(run: RunDir, *, resumable: bool) -> Iterator[None]:
     """Close the run at the end; leave nothing of one that could not even start."""
     try:
         yield
-    except (ConfigError, MissingDependency):
+    except (LLMDown, LLMBudget) as error:
+        raise _stopped(f"Stopped: {error}.", run, resumable=resumable, code=TRY_AGAIN) from None
+    except DreamGymError:
         run.discard()
         raise
     except KeyboardInterrupt:
-        hint = f" --resume --out {run.path} goes on from there." if resumable else ""
-        message = f"Interrupted. What was acknowledged is kept.{hint}"
-        Console(stderr=True).print(message, highlight=False, soft_wrap=True)
-        raise typer.Exit(130) from None
+        raise _stopped("Interrupted.", run, resumable=resumable, code=130) from None
     finally:
         run.close()
+
+
+def _stopped(why: str, run: RunDir, *, resumable: bool, code: int) -> typer.Exit:
+    hint = f" --resume --out {run.path} goes on from there." if resumable else ""
+    message = f"{why} What was acknowledged is kept.{hint}"
+    Console(stderr=True).print(message, markup=False, highlight=False, soft_wrap=True)
+    return typer.Exit(code)
 
 
 def store_at(path: Path) -> Path:
@@ -81,6 +93,8 @@ def store_at(path: Path) -> Path:
 
 
 def _quoted(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'

@@ -8,18 +8,23 @@ that is shown a whole trajectory per call and must answer with strict JSON, one 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from dreamgym.errors import LLMBudget, LLMDown, LLMError
 from dreamgym.experience.edit import Edit, Verb, diff, render
 from dreamgym.experience.phrases import cut, places
 from dreamgym.experience.state import items, page_name
+from dreamgym.in_order import in_order
 from dreamgym.llm.reply import ask
 from dreamgym.protocols import LLM
 from dreamgym.types import Message, Request, Trajectory, Transition, digest
 
 _SHOWN_PLACES = 3
+
+RULE_DIGEST = digest("explanations by rule, 1")
+"""Names the rule-based annotator in records. Raise the number when its words change."""
 
 
 def explain(transition: Transition) -> str:
@@ -158,32 +163,40 @@ def _plan(number: int, entry: object) -> str:
     return " ".join(plan.split())
 
 
-async def teach(
+def teach(
     llm: LLM,
     trajectories: Iterable[Trajectory],
     *,
     retries: int = 2,
     max_tokens: int = 4096,
+    concurrency: int = 1,
     skip: Callable[[Trajectory], bool] | None = None,
-) -> AsyncIterator[Taught]:
-    """Annotate trajectories one by one; store each as it comes, and an interrupted run resumes.
+    on_leftover: Callable[[Taught], None] = lambda taught: None,
+) -> AsyncGenerator[Taught, None]:
+    """Annotate trajectories, many at a time; store each as it comes, and an interrupted run resumes.
 
-    By default a trajectory whose steps all carry reasoning is skipped: it is done. A trajectory
-    that the teacher cannot be brought to annotate comes back unchanged with the problem; an outage
-    or a spent budget stops the run.
+    Results come in the order of the trajectories. By default a trajectory whose steps all carry
+    reasoning is skipped: it is done. A trajectory that the teacher cannot be brought to annotate
+    comes back unchanged with the problem; an outage or a spent budget stops the run. What is there
+    by then but was not yielded yet goes to `on_leftover`.
     """
     done = skip or is_annotated
-    for trajectory in trajectories:
-        if not trajectory.steps or done(trajectory):
-            continue
-        try:
-            lesson = await _lesson(llm, trajectory, retries=retries, max_tokens=max_tokens)
-        except (LLMDown, LLMBudget):
-            raise
-        except LLMError as error:
-            yield Taught(trajectory, None, f"{type(error).__name__}: {error}")
-            continue
-        yield Taught(trajectory.with_reasoning(lesson.reasoning), lesson)
+    jobs = (
+        partial(_taught, llm, trajectory, retries=retries, max_tokens=max_tokens)
+        for trajectory in trajectories
+        if trajectory.steps and not done(trajectory)
+    )
+    return in_order(jobs, concurrency=concurrency, on_leftover=on_leftover)
+
+
+async def _taught(llm: LLM, trajectory: Trajectory, *, retries: int, max_tokens: int) -> Taught:
+    try:
+        lesson = await _lesson(llm, trajectory, retries=retries, max_tokens=max_tokens)
+    except (LLMDown, LLMBudget):
+        raise
+    except LLMError as error:
+        return Taught(trajectory, None, f"{type(error).__name__}: {error}")
+    return Taught(trajectory.with_reasoning(lesson.reasoning), lesson)
 
 
 async def _lesson(llm: LLM, trajectory: Trajectory, *, retries: int, max_tokens: int) -> Lesson:

@@ -124,7 +124,12 @@ class BreakerLLM:
             self._next_probe = self._down_since + self._first_wait
             self._probes = 0
             self._pauses += 1
-            self._event("llm_paused", failures=self._failed_in_a_row, error=self._last_words)
+            self._event(
+                "llm_paused",
+                failures=self._failed_in_a_row,
+                next_in=self._first_wait,
+                error=self._last_words,
+            )
 
     def _note_failed_probe(self, error: LLMError) -> None:
         self._probes += 1

@@ -92,6 +92,7 @@ class HttpLLM:
         """Everything here that an answer depends on, as a text: what a cache needs to know."""
         dialect = self._dialect
         asked = {"schema": dialect.schema, "logprobs": dialect.logprobs, **dialect.extra}
+        asked |= {} if dialect.chat else {"chat": False}
         parts = {"server": self.base_url, "model": self.model, "dialect": asked}
         return json.dumps(parts, sort_keys=True)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dreamgym.errors import ConfigError, LLMRefused, did_you_mean
+from dreamgym.llm.prompt import flat_prompt
 from dreamgym.types import Completion, Request, SampledTokens, Usage
 
 _SCHEMAS = ("none", "openai", "llamacpp")
@@ -32,6 +33,8 @@ class Dialect:
     """The name of the length limit in chats; newer hosted models want `max_completion_tokens`."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Further fields for every request, such as `top_p`."""
+    chat: bool = True
+    """The server answers chats; otherwise a chat is sent as one text, `role: content`."""
 
     def __post_init__(self) -> None:
         """Check the names."""
@@ -60,16 +63,21 @@ class UnusableReply(Exception):
 def encode_request(request: Request, *, model: str, dialect: Dialect) -> tuple[str, bytes]:
     """Return the path under the server's base URL, and the body."""
     body: dict[str, Any] = {"model": model}
-    if isinstance(request.prompt, str):
+    stop = request.stop
+    if isinstance(request.prompt, str) or not dialect.chat:
         path, length_field = "completions", "max_tokens"
-        body["prompt"] = request.prompt
+        body["prompt"] = flat_prompt(request.prompt)
+        if not isinstance(request.prompt, str):
+            # A model that goes on from the text would write the next question itself.
+            body["prompt"] += "\n\nassistant:"
+            stop = (*stop, "\n\nuser:")
     else:
         path, length_field = "chat/completions", dialect.max_tokens_field
         body["messages"] = [{"role": m.role, "content": m.content} for m in request.prompt]
     body[length_field] = request.max_tokens
     body["temperature"] = request.temperature
-    if request.stop:
-        body["stop"] = list(request.stop)
+    if stop:
+        body["stop"] = list(stop)
     if request.seed is not None:
         body["seed"] = request.seed
     if dialect.logprobs:

@@ -16,6 +16,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +75,19 @@ class RunDir:
         os.close(self._lock)
 
 
-def open_run(path: Path, *, config: str, about: Mapping[str, str], resume: bool) -> RunDir:
+def open_run(
+    path: Path,
+    *,
+    config: str,
+    about: Mapping[str, str],
+    resume: bool,
+    may_change: AbstractSet[str] = frozenset(),
+) -> RunDir:
     """Start a run in a new directory, or continue the one that is there if `resume` is set.
 
     Without `resume` an existing run is refused and not touched. A run that was made with other
-    settings is refused in any case, naming what differs.
+    settings is refused in any case, naming what differs; only those in `may_change`, by their
+    dotted names, may be others now.
     """
     if path.exists() and not path.is_dir():
         raise RunDirError(f"{path} is a file; choose another directory for the run")
@@ -87,7 +96,7 @@ def open_run(path: Path, *, config: str, about: Mapping[str, str], resume: bool)
             raise RunDirError(
                 f"{path} holds a run: add --resume to continue it, or choose another with --out"
             )
-        return _continue_run(path, config=config)
+        return _continue_run(path, config=config, may_change=may_change)
     if path.is_dir() and not all(_left_by_a_killed_start(item) for item in path.iterdir()):
         raise RunDirError(f"{path} holds other files; choose an empty directory with --out")
     return _start_run(path, config=config, about=about)
@@ -109,15 +118,19 @@ def _start_run(path: Path, *, config: str, about: Mapping[str, str]) -> RunDir:
     return run
 
 
-def _continue_run(path: Path, *, config: str) -> RunDir:
+def _continue_run(path: Path, *, config: str, may_change: AbstractSet[str]) -> RunDir:
     stored = (path / "config.toml").read_text("utf-8")
-    if stored != config:
+    changed = _differences(stored, config)
+    unwelcome = [words for name, words in changed.items() if name not in may_change]
+    if unwelcome:
         raise RunDirError(
-            f"{path} was made with other settings: {_differences(stored, config)}. "
+            f"{path} was made with other settings: {'; '.join(unwelcome[:3])}. "
             "Resume with the same settings or choose another directory with --out"
         )
     run = RunDir(path, lock=_lock(path), fresh=False)
-    run.event("resumed")
+    if changed:
+        write_atomically(path / "config.toml", config)
+    run.event("resumed", **({"changed": list(changed.values())} if changed else {}))
     return run
 
 
@@ -125,10 +138,26 @@ def _is_run(path: Path) -> bool:
     return (path / "run.json").is_file() and (path / "config.toml").is_file()
 
 
-def _differences(stored: str, wanted: str) -> str:
-    old, new = stored.splitlines(), wanted.splitlines()
-    changed = [f"{line} (was {was})" for was, line in zip(old, new, strict=False) if was != line]
-    return "; ".join(changed[:3]) or "another version wrote its config"
+def _differences(stored: str, wanted: str) -> dict[str, str]:
+    """Return what differs by dotted name, in words; another version may know other settings."""
+    old, new = _settings(stored), _settings(wanted)
+    return {
+        name: f"{name} = {new.get(name, 'not known')} (was {name} = {old.get(name, 'not known')})"
+        for name in {**new, **old}
+        if old.get(name) != new.get(name)
+    }
+
+
+def _settings(text: str) -> dict[str, str]:
+    """Return the settings of a config as they are written, by dotted name."""
+    found, section = {}, ""
+    for line in text.splitlines():
+        name, equals, value = line.partition(" = ")
+        if line.startswith("["):
+            section = line.strip("[]") + "."
+        elif equals:
+            found[section + name] = value
+    return found
 
 
 def _lock(path: Path) -> int:

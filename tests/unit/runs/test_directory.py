@@ -60,6 +60,20 @@ def test_resume_with_other_settings_names_the_difference(tmp_path):
         start(tmp_path / "r", "seed = 1\n", resume=True)
 
 
+def test_settings_that_may_change_are_taken_over_and_noted(tmp_path):
+    before, after = 'seed = 0\n\n[llm]\nurl = "a"\n', 'seed = 0\n\n[llm]\nurl = "b"\n'
+    start(tmp_path / "r", before).close()
+    with pytest.raises(RunDirError, match=r'llm.url = "b" \(was llm.url = "a"\)'):
+        start(tmp_path / "r", after, resume=True)
+    free = frozenset({"llm.url"})
+    open_run(tmp_path / "r", config=after, about={}, resume=True, may_change=free).close()
+    assert (tmp_path / "r/config.toml").read_text() == after
+    assert [*read_json_lines(tmp_path / "r/events.jsonl")][-1]["changed"]
+    other = after.replace("seed = 0", "seed = 1")
+    with pytest.raises(RunDirError, match=r"seed = 1 \(was seed = 0\)"):
+        open_run(tmp_path / "r", config=other, about={}, resume=True, may_change=free)
+
+
 def test_a_start_that_was_killed_can_be_started_again(tmp_path):
     start(tmp_path / "r").close()
     (tmp_path / "r/run.json").unlink()
