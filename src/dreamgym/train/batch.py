@@ -1,0 +1,125 @@
+"""Sequences side by side, as tensors: rows of like length, filled up on the right.
+
+A row is one sequence with what its action tokens are to learn. Per-token columns are flat, one
+number per action token in order of rows, so filler never meets a loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from dreamgym.models.requirement import torch
+from dreamgym.models.samples import plan_epoch
+from dreamgym.train.tokens import READ, Floats, TokenSequence
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What is known about each action token. What an objective does not use is left out."""
+
+    old: Floats | None = None
+    """Its logprob under the policy that played."""
+    reference: Floats | None = None
+    """Its logprob under the reference policy."""
+    advantages: Floats | None = None
+    returns: Floats | None = None
+    values: Floats | None = None
+    """The critic's value before it, when it was played."""
+
+    def part(self, start: int, stop: int) -> Columns:
+        """Return the columns of some of the tokens."""
+        parts = {
+            name: None if column is None else column[start:stop] for name, column in self._items()
+        }
+        return Columns(**parts)
+
+    def _items(self) -> list[tuple[str, Floats | None]]:
+        return [(field.name, getattr(self, field.name)) for field in fields(self)]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sequence to learn from."""
+
+    sequence: TokenSequence
+    columns: Columns = Columns()
+    weight: float = 1.0
+    """Of each of its action tokens in the loss."""
+    unit: int = 0
+    """Which episode or pair of the minibatch it belongs to."""
+    sign: float = 1.0
+    """-1 for the worse episode of a pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBatch:
+    """Rows as tensors. R rows, T tokens, N action tokens."""
+
+    ids_RT: torch.Tensor
+    acted_RT: torch.Tensor
+    """Which tokens are actions; never the first."""
+    rows_N: torch.Tensor
+    weights_N: torch.Tensor
+    units_R: torch.Tensor
+    """Numbered from 0 within the batch."""
+    weights_R: torch.Tensor
+    signs_R: torch.Tensor
+    old_N: torch.Tensor | None
+    reference_N: torch.Tensor | None
+    advantages_N: torch.Tensor | None
+    returns_N: torch.Tensor | None
+    values_N: torch.Tensor | None
+
+    @property
+    def tokens(self) -> int:
+        """How many action tokens there are."""
+        return len(self.rows_N)
+
+
+def collate(rows: Sequence[Row], *, like: torch.Tensor | None = None) -> TokenBatch:
+    """Put rows side by side.
+
+    Args:
+        rows: at least one.
+        like: numbers get the precision of this tensor and go where it is.
+    """
+    width = max(len(row.sequence.ids) for row in rows)
+    ids = torch.zeros(len(rows), width, dtype=torch.long)
+    acted = torch.zeros(len(rows), width, dtype=torch.bool)
+    for number, row in enumerate(rows):
+        size = len(row.sequence.ids)
+        ids[number, :size] = torch.tensor(row.sequence.ids)
+        acted[number, :size] = torch.tensor(row.sequence.turns) != READ
+    example = torch.zeros(()) if like is None else like
+    units = np.unique([row.unit for row in rows], return_inverse=True)[1]
+    weights = torch.tensor([row.weight for row in rows]).to(example)
+    numbers = acted.nonzero()[:, 0].to(example.device)
+
+    def column(name: str) -> torch.Tensor | None:
+        parts = [getattr(row.columns, name) for row in rows]
+        if any(part is None for part in parts):
+            return None
+        return torch.from_numpy(np.concatenate(parts)).to(example)
+
+    return TokenBatch(
+        ids_RT=ids.to(example.device),
+        acted_RT=acted.to(example.device),
+        rows_N=numbers,
+        weights_N=weights[numbers],
+        units_R=torch.from_numpy(units.reshape(-1)).to(example.device),
+        weights_R=weights,
+        signs_R=torch.tensor([row.sign for row in rows]).to(example),
+        old_N=column("old"),
+        reference_N=column("reference"),
+        advantages_N=column("advantages"),
+        returns_N=column("returns"),
+        values_N=column("values"),
+    )
+
+
+def plan_passes(sizes: Sequence[int], *, budget: int) -> list[list[int]]:
+    """Put sequences of like length into passes of at most so many tokens, filler included."""
+    return plan_epoch(sizes, budget=budget, seed=0, epoch=0)
