@@ -8,7 +8,18 @@ import typer
 from rich.console import Console
 
 from dreamgym import __version__
-from dreamgym.cli import collect, demo, doctor, environments, evaluate, records, replay, settings
+from dreamgym.cli import (
+    annotate,
+    collect,
+    demo,
+    doctor,
+    environments,
+    evaluate,
+    fit,
+    records,
+    replay,
+    settings,
+)
 from dreamgym.errors import ConfigError, DreamGymError
 
 app = typer.Typer(
@@ -21,6 +32,8 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("collect")(collect.collect)
+app.command("annotate")(annotate.annotate)
+app.command("fit")(fit.fit)
 app.command("eval")(evaluate.evaluate)
 app.command("import")(records.import_)
 app.command("export")(records.export)

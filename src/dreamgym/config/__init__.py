@@ -3,13 +3,20 @@
 Config stops at `build.py`: no other part of the system sees these classes.
 """
 
+from dreamgym.config.dream import DreamConfig, FitConfig
+from dreamgym.config.llm import MAY_CHANGE, AnnotateConfig, LlmConfig
 from dreamgym.config.load import dump_toml, load_config, preset_names
 from dreamgym.config.run import CollectConfig, EnvConfig, EvalConfig, ReplayConfig, RunConfig
 
 __all__ = [
+    "MAY_CHANGE",
+    "AnnotateConfig",
     "CollectConfig",
+    "DreamConfig",
     "EnvConfig",
     "EvalConfig",
+    "FitConfig",
+    "LlmConfig",
     "ReplayConfig",
     "RunConfig",
     "dump_toml",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dreamgym.config.dream import DreamConfig, FitConfig
+from dreamgym.config.llm import AnnotateConfig, LlmConfig
 from dreamgym.errors import ConfigError, did_you_mean
 from dreamgym.types import Split
 
@@ -113,6 +115,10 @@ class RunConfig:
     collect: CollectConfig = field(default_factory=CollectConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
+    llm: LlmConfig = field(default_factory=LlmConfig)
+    annotate: AnnotateConfig = field(default_factory=AnnotateConfig)
+    fit: FitConfig = field(default_factory=FitConfig)
+    dream: DreamConfig = field(default_factory=DreamConfig)
 
 
 def _at_least(name: str, value: int, least: int) -> None:
