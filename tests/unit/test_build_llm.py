@@ -75,7 +75,11 @@ def test_a_ceiling_holds_over_runs_in_the_same_folder(tmp_path):
     with ChaosServer() as server:
         config = LlmConfig(url=server.base_url, model="m", token_ceiling=180, cache="off")
         assert ask(config, "one", folder=tmp_path) == ["echo: one"]
+        prompts = [f"and {number}" for number in range(100)]
         with pytest.raises(LLMBudget, match="ceiling of 180 tokens"):
-            for number in range(100):
-                ask(config, f"and {number}", folder=tmp_path)
-        assert 1 < server.counts["requests"] < 100
+            ask(config, *prompts, folder=tmp_path)
+        asked = server.counts["requests"]
+        assert 1 < asked < 100
+        with pytest.raises(LLMBudget, match="ceiling of 180 tokens"):
+            ask(config, *prompts, folder=tmp_path)
+        assert server.counts["requests"] == asked
