@@ -155,6 +155,16 @@ class Retriever(Protocol):
         """Return the k nearest transitions, nearest first, none of the excluded trajectory."""
 
 
+@runtime_checkable
+class TaskMemory(Protocol):
+    """A retriever that also knows what is on record about a task."""
+
+    def recall(
+        self, task_id: str, *, exclude_trajectory: str | None = None
+    ) -> tuple[Transition, ...]:
+        """Return all real steps of the task, in the order of their recording."""
+
+
 class Reference(Protocol):
     """A retrieved transition with its similarity."""
 

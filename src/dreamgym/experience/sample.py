@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from dreamgym.experience.ledger import Ledger, Pages, recalled_pages, shorten
+from dreamgym.experience.ledger import Ledger, Pages, shorten
 from dreamgym.experience.prompt import StepAnswer, StepQuery, Turn, answer_of
+from dreamgym.experience.recall import TaskRecord
 from dreamgym.experience.state import split_said
 from dreamgym.protocols import Reference
 from dreamgym.types import Trajectory, Transition
@@ -29,13 +30,18 @@ class Sample:
 
 
 def samples(
-    trajectory: Trajectory, *, look_up: LookUp | None = None, name_pages: bool = True
+    trajectory: Trajectory,
+    *,
+    look_up: LookUp | None = None,
+    record: TaskRecord | None = None,
+    name_pages: bool = True,
 ) -> Iterator[Sample]:
     """Yield every step of a trajectory as a sample.
 
     Args:
         trajectory: with reasoning on its steps, where reasoning is to be learnt.
         look_up: finds references; without it there are none.
+        record: what other trajectories of the task have shown.
         name_pages: a page that ledger or references hold is answered by its name alone, as the
             dream will accept it.
     """
@@ -48,7 +54,7 @@ def samples(
             raise ValueError(f"a reference of {one.id} is from its own trajectory: it would leak")
         answer = answer_of(one)
         if name_pages:
-            recalled = recalled_pages(references, task_id=one.task_id, state=one.state)
+            recalled = record.pages(one.state) if record is not None else {}
             edit = shorten(answer.edit, one.state, pages=Pages(ledger, recalled))
             answer = replace(answer, edit=edit)
         yield Sample(StepQuery(one.goal, one.state, one.action, history, references), answer, one)

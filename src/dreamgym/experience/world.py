@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError
 from dreamgym.experience.grounding import Grounding, Refusal
-from dreamgym.experience.ledger import Ledger, Pages, recalled_pages
+from dreamgym.experience.ledger import Ledger, Pages
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import StepQuery, Turn
+from dreamgym.experience.recall import Records, TaskRecord, look_up
 from dreamgym.experience.state import body_of, page_name, split_said, with_said
 from dreamgym.protocols import Reference, Retriever
 from dreamgym.types import (
@@ -119,6 +120,7 @@ class DreamWorld:
         self.pessimism = pessimism or Pessimism()
         self.outcome_only = outcome_only
         self.answers = TransitionCache(REMEMBERED)
+        self.records = Records()
         self.counts: Counter[str] = Counter()
 
     async def open(
@@ -132,8 +134,9 @@ class DreamWorld:
         return DreamEnv(task, self, memory or self.memory, without=without)
 
     def forget(self) -> None:
-        """Empty the transition cache, as when memory or model have changed."""
+        """Empty the caches, as when memory or model have changed."""
         self.answers.clear()
+        self.records.clear()
 
     def metrics(self) -> dict[str, float]:
         """Return how many steps each origin decided, and how often the cache answered."""
@@ -218,6 +221,7 @@ class DreamEnv:
         self._seen: list[str] = []
         self._trail: list[str] = []
         self._ledger = Ledger()
+        self._record = TaskRecord(())
         self._over = True
 
     async def reset(self, seed: int) -> Opening:
@@ -231,6 +235,8 @@ class DreamEnv:
         if not self._state.strip():
             raise EnvError(f"the first state of {self._task.id} is empty")
         self._history, self._ledger, self._over = [], Ledger(), False
+        if self._world.references:
+            self._record = self._world.records.of(self._memory, self._task.id, self._without)
         self._seen = [self._task.goal, self._state]
         self._trail = [self._task.id, self._task.goal, self._state]
         if self._without is not None:
@@ -276,8 +282,13 @@ class DreamEnv:
     def _look_up(self, action: str) -> tuple[Reference, ...]:
         if self._memory is None or self._world.references < 1 or not action.strip():
             return ()
-        return self._memory.search(
-            self._state, action, k=self._world.references, exclude_trajectory=self._without
+        return look_up(
+            self._memory,
+            self._record,
+            state=self._state,
+            action=action,
+            k=self._world.references,
+            without=self._without,
         )
 
     def _refused_by_rule(self, action: str, references: tuple[Reference, ...]) -> Prediction | None:
@@ -295,7 +306,7 @@ class DreamEnv:
         doubt = world.pessimism.before(query)
         if doubt:
             return _unknown(query, doubt)
-        recalled = recalled_pages(references, task_id=self._task.id, state=self._state)
+        recalled = self._record.pages(self._state)
         pages = Pages(self._ledger, recalled) if world.ledger else None
         key = digest("\x1f".join([*self._trail, action]), size=16)
         # Sampled replies get their seed from what they answer: a repeated run repeats them.

@@ -39,6 +39,7 @@ CREATE TABLE trajectories (
     body BLOB
 );
 CREATE INDEX trajectories_group ON trajectories (grp);
+CREATE INDEX trajectories_task ON trajectories (task_id);
 CREATE TABLE transitions (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
     key BLOB NOT NULL UNIQUE,

@@ -12,7 +12,9 @@ from types import TracebackType
 from dreamgym.replay.database import Database
 from dreamgym.replay.key import KeyEncoder
 from dreamgym.replay.lookup import Hit, Moment, Query, look_up
-from dreamgym.types import Source, Split
+from dreamgym.replay.packing import unpack_trajectory
+from dreamgym.replay.store import read_task
+from dreamgym.types import Source, Split, Transition
 
 
 class Snapshot:
@@ -55,6 +57,22 @@ class Snapshot:
             return look_up(
                 connection, self._moment, queries, keys=keys, k=k, real_slots=self._real_slots
             )
+
+    def recall(
+        self, task_id: str, *, exclude_trajectory: str | None = None
+    ) -> tuple[Transition, ...]:
+        """Return all real steps of the task, in the order of their recording."""
+        with self._database.reading() as connection:
+            bodies = read_task(connection, task_id)
+        told = (unpack_trajectory(body) for body in bodies)
+        return tuple(
+            one
+            for trajectory in told
+            if trajectory.id != exclude_trajectory
+            and trajectory.provenance.source is Source.REAL
+            and self._env in (None, trajectory.task.env)
+            for one in trajectory.transitions()
+        )
 
     def close(self) -> None:
         """Let the store reclaim what only this snapshot still sees."""

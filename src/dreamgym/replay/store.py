@@ -220,6 +220,15 @@ def read_records(
     return found.fetchall()
 
 
+def read_task(connection: sqlite3.Connection, task_id: str) -> list[bytes]:
+    """Return the trajectory records of one task, in order of arrival."""
+    found = connection.execute(
+        "SELECT body FROM trajectories WHERE task_id = ? AND body IS NOT NULL ORDER BY seq",
+        (task_id,),
+    )
+    return [row[0] for row in found]
+
+
 def rewrite(
     connection: sqlite3.Connection, seq: int, *, body: bytes, steps: Iterable[tuple[int, bytes]]
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from dreamgym.experience.annotate import annotate_by_rule, is_annotated
 from dreamgym.experience.prompt import MARKS, Style, Switches, step_answer_text, step_prompt
+from dreamgym.experience.recall import OWN_SLOTS, TaskRecord, joined
 from dreamgym.experience.sample import Sample as Lesson
 from dreamgym.experience.sample import samples
 from dreamgym.models.samples import Sample
@@ -32,10 +33,15 @@ _FULL_SEAM = re.compile(r"(?is)(<think>.*?</think>|<(?:edit|next_state)>.*?</(?:
 
 
 class Memory(Protocol):
-    """Answers many look-ups at once."""
+    """Answers many look-ups at once, and knows what is on record about a task."""
 
     def search_batch(self, queries: Sequence[Query], *, k: int) -> Sequence[tuple[Reference, ...]]:
         """Return the k nearest steps for each query."""
+
+    def recall(
+        self, task_id: str, *, exclude_trajectory: str | None = None
+    ) -> tuple[Transition, ...]:
+        """Return all real steps of the task."""
 
 
 def make_lessons(
@@ -46,10 +52,29 @@ def make_lessons(
     Steps without reasoning are explained by rule first.
     """
     for told in _explained(trajectories):
+        if memory is None or not references:
+            for trajectory in told:
+                yield from samples(trajectory)
+            continue
         steps = [one for trajectory in told for one in trajectory.transitions()]
-        found = _look_up(steps, memory, references) if memory is not None and references else {}
+        queries = [Query(one.state, one.action, one.trajectory_id, env=one.env) for one in steps]
+        found = memory.search_batch(queries, k=references)
+        others = {one.id: hits for one, hits in zip(steps, found, strict=True)}
         for trajectory in told:
-            yield from samples(trajectory, look_up=partial(_found_for, found))
+            shown = memory.recall(trajectory.task.id, exclude_trajectory=trajectory.id)
+            record = TaskRecord(shown)
+            look_up = partial(_references, record, others, references)
+            yield from samples(trajectory, look_up=look_up, record=record)
+
+
+def _references(
+    record: TaskRecord,
+    others: Mapping[str, tuple[Reference, ...]],
+    k: int,
+    one: Transition,
+) -> tuple[Reference, ...]:
+    own = record.similar(one.state, one.action, most=min(OWN_SLOTS, k))
+    return joined(own, others[one.id], k=k)
 
 
 def _explained(trajectories: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:
@@ -62,20 +87,6 @@ def _explained(trajectories: Iterable[Trajectory]) -> Iterator[list[Trajectory]]
             batch = []
     if batch:
         yield batch
-
-
-def _found_for(
-    found: Mapping[str, tuple[Reference, ...]], one: Transition
-) -> tuple[Reference, ...]:
-    return found.get(one.id, ())
-
-
-def _look_up(
-    steps: Sequence[Transition], memory: Memory, references: int
-) -> dict[str, tuple[Reference, ...]]:
-    queries = [Query(one.state, one.action, one.trajectory_id, env=one.env) for one in steps]
-    found = memory.search_batch(queries, k=references)
-    return {one.id: hits for one, hits in zip(steps, found, strict=True)}
 
 
 def is_hard(lesson: Lesson) -> bool:

@@ -1,0 +1,119 @@
+"""What is on record about one task: its own steps come before those of any other task.
+
+Places of one name look different in every task, so a step that is merely similar says little about
+where a door leads. What other episodes of the *same* task have shown is a fact, and stays one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dreamgym.experience.ledger import Page, recalled_pages
+from dreamgym.experience.state import body_of, page_name
+from dreamgym.protocols import Reference, Retriever, TaskMemory
+from dreamgym.types import Transition
+
+OWN_SLOTS = 2
+"""References of the task itself that are shown, at most; the rest are from other tasks."""
+_WORDS_APART = 0.99
+"""The most that a step in another state can count as alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnStep:
+    """A recorded step of the task at hand: satisfies `protocols.Reference`."""
+
+    transition: Transition
+    similarity: float
+
+
+class TaskRecord:
+    """The recorded steps of one task, ready to be asked."""
+
+    def __init__(self, steps: Iterable[Transition]) -> None:
+        self._steps = tuple(steps)
+        self._by_action: dict[str, list[Transition]] = defaultdict(list)
+        for one in self._steps:
+            self._by_action[one.action].append(one)
+        self._pages: dict[str, dict[str, Page]] = {}
+
+    def similar(self, state: str, action: str, *, most: int) -> tuple[OwnStep, ...]:
+        """Return what became of the same action in the same or the most similar states."""
+        here, found = body_of(state), {}
+        for one in self._by_action.get(action, ()):
+            alike = _alike(here, body_of(one.state))
+            content = (one.state, one.next_state)
+            if alike > 0 and content not in found:
+                found[content] = OwnStep(one, alike)
+        return tuple(sorted(found.values(), key=lambda own: -own.similarity)[:most])
+
+    def pages(self, state: str) -> dict[str, Page]:
+        """Return every page that is on record, as one who carries what the state says finds it.
+
+        Of several looks of a page the earliest counts: that is how a first visit finds it.
+        """
+        if not self._steps:
+            return {}
+        carrying = "\n".join(line for line in state.split("\n") if line.startswith("carrying"))
+        if carrying not in self._pages:
+            in_order = sorted(self._steps, key=lambda one: one.index)
+            told = [OwnStep(one, 1.0) for one in in_order]
+            self._pages[carrying] = recalled_pages(
+                told, task_id=self._steps[0].task_id, state=state
+            )
+        return self._pages[carrying]
+
+
+def _alike(here: str, there: str) -> float:
+    """Say how alike two states are: 1 the same, 0 not even the same page."""
+    if here == there:
+        return 1.0
+    if page_name(here) != page_name(there):
+        return 0.0
+    ours, theirs = set(here.split()), set(there.split())
+    return _WORDS_APART * len(ours & theirs) / len(ours | theirs)
+
+
+def look_up(
+    memory: Retriever, record: TaskRecord, *, state: str, action: str, k: int, without: str | None
+) -> tuple[Reference, ...]:
+    """Return k references, the task's own first, then the most similar of others."""
+    own = record.similar(state, action, most=min(OWN_SLOTS, k))
+    others = memory.search(state, action, k=k, exclude_trajectory=without)
+    return joined(own, others, k=k)
+
+
+def joined(
+    own: Sequence[Reference], others: Sequence[Reference], *, k: int
+) -> tuple[Reference, ...]:
+    """Put references together, none of them twice."""
+    known = {_content(one) for one in own}
+    fresh = [one for one in others if _content(one) not in known]
+    return (*own, *fresh)[:k]
+
+
+def _content(reference: Reference) -> tuple[str, str, str]:
+    one = reference.transition
+    return one.state, one.action, one.next_state
+
+
+class Records:
+    """What memories know of tasks, each read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str, str | None], TaskRecord] = {}
+
+    def of(self, memory: Retriever | None, task_id: str, without: str | None) -> TaskRecord:
+        """Return what a memory knows of a task; nothing where it keeps no such record."""
+        if not isinstance(memory, TaskMemory):
+            return TaskRecord(())
+        key = (id(memory), task_id, without)
+        if key not in self._known:
+            self._known[key] = TaskRecord(memory.recall(task_id, exclude_trajectory=without))
+        return self._known[key]
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._known.clear()
