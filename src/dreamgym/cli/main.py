@@ -10,6 +10,7 @@ from rich.console import Console
 from dreamgym import __version__
 from dreamgym.cli import (
     annotate,
+    audit,
     collect,
     demo,
     doctor,
@@ -34,6 +35,7 @@ app.command("demo")(demo.demo)
 app.command("collect")(collect.collect)
 app.command("annotate")(annotate.annotate)
 app.command("fit")(fit.fit)
+app.command("audit")(audit.audit)
 app.command("eval")(evaluate.evaluate)
 app.command("import")(records.import_)
 app.command("export")(records.export)

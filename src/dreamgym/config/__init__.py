@@ -3,6 +3,7 @@
 Config stops at `build.py`: no other part of the system sees these classes.
 """
 
+from dreamgym.config.audit import AuditConfig
 from dreamgym.config.dream import DreamConfig, FitConfig
 from dreamgym.config.llm import MAY_CHANGE, AnnotateConfig, LlmConfig
 from dreamgym.config.load import dump_toml, load_config, preset_names
@@ -11,6 +12,7 @@ from dreamgym.config.run import CollectConfig, EnvConfig, EvalConfig, ReplayConf
 __all__ = [
     "MAY_CHANGE",
     "AnnotateConfig",
+    "AuditConfig",
     "CollectConfig",
     "DreamConfig",
     "EnvConfig",

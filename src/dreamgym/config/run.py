@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dreamgym.config.audit import AuditConfig
 from dreamgym.config.dream import DreamConfig, FitConfig
 from dreamgym.config.llm import AnnotateConfig, LlmConfig
 from dreamgym.errors import ConfigError, did_you_mean
@@ -119,6 +120,7 @@ class RunConfig:
     annotate: AnnotateConfig = field(default_factory=AnnotateConfig)
     fit: FitConfig = field(default_factory=FitConfig)
     dream: DreamConfig = field(default_factory=DreamConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
 
 
 def _at_least(name: str, value: int, least: int) -> None:

@@ -1,0 +1,132 @@
+"""The audit job: open the dream, the data and the policies, measure, and write what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from dreamgym import __version__, build, dreams
+from dreamgym.agents.behaviour import BEHAVIOURS
+from dreamgym.audit import AuditPlan, AuditReport, Player, Subject, Thresholds, audit
+from dreamgym.config import AuditConfig, RunConfig
+from dreamgym.envs.world import RealWorld
+from dreamgym.errors import ConfigError
+from dreamgym.runs import RunDir
+from dreamgym.types import Source, Split, Trajectory, derive_seed
+
+
+async def run_audit(
+    config: RunConfig,
+    run: RunDir,
+    *,
+    on_progress: Callable[[float, str], None] = lambda share, stage: None,
+) -> AuditReport:
+    """Audit as the settings say, and leave the result in the run directory."""
+    wanted = config.audit
+    for name, value in (("world", wanted.world), ("data", wanted.data)):
+        if not value:
+            raise ConfigError(f"audit.{name} is not set: add --{name} and a folder")
+    async with AsyncExitStack() as stack:
+        dream = dreams.open_dream(Path(wanted.world), config=config.dream)
+        stack.push_async_callback(dream.close)
+        spec = wanted.env or dream.card.env
+        trajectories = read_held_out(config, spec)
+        real = None
+        names = tuple(name.strip() for name in wanted.policies.split(",") if name.strip())
+        if names:
+            real = build.make_world(replace(config.env, spec=spec))
+            stack.push_async_callback(real.close)
+        judge = build.make_llm(config.llm, folder=run.path) if wanted.judge else None
+        if judge is not None:
+            stack.push_async_callback(judge.close)
+        players = [await _player(name, real, config) for name in names if real is not None]
+        run.begin()
+        report = await audit(
+            Subject(
+                dream=dream.world,
+                embedder=build.make_embedder(config.replay.embedder),
+                memory=dream.memory,
+                real=real,
+                judge=judge,
+            ),
+            trajectories,
+            players=players,
+            plan=plan_of(wanted),
+            on_progress=on_progress,
+        )
+    run.result(
+        {
+            "command": "audit",
+            "env": spec,
+            "world": wanted.world,
+            "data": wanted.data,
+            "split": wanted.split,
+            "policies": list(names),
+            "seed": config.seed,
+            "version": __version__,
+            **report.plain(),
+        }
+    )
+    run.event("finished", open=not report.reasons)
+    return report
+
+
+def thresholds_of(config: AuditConfig) -> Thresholds:
+    """Return what the gate asks for."""
+    return Thresholds(**{name: getattr(config, name) for name in Thresholds.__dataclass_fields__})
+
+
+def plan_of(config: AuditConfig) -> AuditPlan:
+    """Return how the audit goes about it."""
+    return AuditPlan(
+        concurrency=config.concurrency,
+        luck_episodes=config.luck_episodes,
+        luck_repeats=config.luck_repeats,
+        judge_cases=config.judge,
+        gamma=config.gamma,
+        delta=config.delta,
+        thresholds=thresholds_of(config),
+    )
+
+
+async def _player(name: str, real: RealWorld, config: RunConfig) -> Player:
+    wanted = config.audit
+    slots = await build.make_slots(
+        real,
+        split=wanted.split,
+        episodes=wanted.policy_episodes,
+        policy=build.make_policy(
+            name, noise=config.collect.noise, probe_share=config.collect.probe_share
+        ),
+        max_steps=wanted.max_steps,
+        seed=config.seed,
+        repeat=False,
+    )
+    return Player(name, slots, in_dream=name not in BEHAVIOURS)
+
+
+def read_held_out(config: RunConfig, spec: str) -> tuple[Trajectory, ...]:
+    """Return the recorded real trajectories that the audit looks at, drawn by the seed."""
+    wanted = config.audit
+    path = Path(wanted.data)
+    path = path / "experience.sqlite" if path.is_dir() else path
+    if not path.is_file():
+        raise ConfigError(f"there is no experience store at {path}")
+    store = build.make_store(path, config.replay)
+    try:
+        found = [
+            one
+            for one in store.trajectories(source=Source.REAL, split=Split(wanted.split), env=spec)
+            if one.error is None and one.steps
+        ]
+    finally:
+        store.close()
+    if not found:
+        raise ConfigError(
+            f"{path} holds no real trajectories of {spec}, split {wanted.split}: record some with "
+            f"`dreamgym collect --env '{spec}' --split {wanted.split}`, or choose another --split"
+        )
+    drawn = sorted(found, key=lambda one: derive_seed(config.seed, "audit", one.id))
+    return tuple(drawn[: wanted.episodes])
