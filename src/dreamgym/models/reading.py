@@ -69,12 +69,18 @@ class Reader:
         """Read prompts. `room` tokens may be added to the cache's rows."""
         unique = list(dict.fromkeys(prompts))
         self._read_shared(unique)
-        unique.sort(key=lambda ids: len(ids) - self.memory.known(ids[:-1]))
+        known = {ids: self.memory.known(ids[:-1]) for ids in unique}
+        unique.sort(key=lambda ids: len(ids) - known[ids])
+        missing = [len(ids) - known[ids] for ids in unique]
+        parts = list(chunks(missing, budget=self._chunk_tokens))
         columns = max(map(len, unique)) + max(room, STEADY)
+        # A row is filled up as far as the row of its part that lacks most, wherever it begins.
+        filled = [known[ids] + self._width(missing[b - 1]) for a, b in parts for ids in unique[a:b]]
         rows = max(len(unique), self._least_rows)
-        cache = KVCache.empty(self._model.cache_shape, rows, columns=columns)
+        cache = KVCache.empty(self._model.cache_shape, rows, columns=max(columns, *filled))
         self.memory.recall(unique, cache)
-        logits = self._fill(unique, cache)
+        self.tokens += sum(missing)
+        logits = torch.cat([self._extend(cache.part(a, b), unique[a:b]) for a, b in parts])
         self.memory.keep(unique, cache)
         return self._spread(Reading(list(range(len(unique))), cache, logits), unique, prompts)
 
@@ -91,6 +97,10 @@ class Reader:
         cache = reading.cache.select(filled, columns=reading.cache.columns)
         return Reading(order, cache, reading.logits[rows])
 
+    def _width(self, tokens: int) -> int:
+        """Return how many tokens are read at once where a row lacks so many."""
+        return -(-tokens // self._least_rows) * self._least_rows
+
     def _read_shared(self, prompts: Sequence[Ids]) -> None:
         """Read and remember beginnings that several of the prompts share."""
         worth = [
@@ -102,19 +112,11 @@ class Reader:
         if worth:
             self.read(worth, room=0)
 
-    def _fill(self, prompts: Sequence[Ids], cache: KVCache) -> torch.Tensor:
+    def _extend(self, cache: KVCache, prompts: Sequence[Ids]) -> torch.Tensor:
         """Read what the cache's rows lack of the prompts; return each row's next scores."""
-        missing = [ids[int(cache.lengths[row]) :] for row, ids in enumerate(prompts)]
-        self.tokens += sum(map(len, missing))
-        scores = [
-            self._extend(cache.part(start, stop), missing[start:stop])
-            for start, stop in chunks([len(ids) for ids in missing], budget=self._chunk_tokens)
-        ]
-        return torch.cat(scores)
-
-    def _extend(self, cache: KVCache, missing: Sequence[Ids]) -> torch.Tensor:
-        rows, longest = len(missing), max(map(len, missing))
-        width = -(-longest // self._least_rows) * self._least_rows
+        held = cache.lengths.tolist()
+        missing = [ids[start:] for ids, start in zip(prompts, held, strict=True)]
+        rows, width = len(missing), self._width(max(map(len, missing)))
         ids = torch.zeros(rows, width, dtype=torch.long)
         for row, tokens in enumerate(missing):
             ids[row, : len(tokens)] = torch.tensor(tokens)

@@ -69,6 +69,15 @@ def test_an_episode_is_read_on_from_where_it_was(llama: Llama) -> None:
     assert [after - before for before, after in pairwise(seen)] == [50 - 16, 64 - 48]
 
 
+def test_a_long_memory_beside_a_long_new_prompt(llama: Llama) -> None:
+    reader = reader_of(llama, chunk_tokens=4096)
+    known = tuple(n % 97 for n in range(1, 161))
+    check(llama, reader, [known])
+    new = tuple(n * 5 % 97 for n in range(150))
+    check(llama, reader, [(*known, 3), new, (7, 8)])
+    assert reader.tokens == len(known) + 1 + len(new) + 2
+
+
 def test_changed_weights_make_everything_forgotten(llama: Llama) -> None:
     reader = reader_of(llama)
     reader.notice_change()
