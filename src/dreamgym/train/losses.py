@@ -115,7 +115,7 @@ def kl_estimate(
             return apart.square() / 2
         case "k3":
             apart = apart.clamp(-FURTHEST, FURTHEST)
-            return (-apart).exp() - 1 + apart
+            return torch.expm1(-apart) + apart
         case _:
             known = did_you_mean(estimator, get_args(KlEstimator))
             raise ConfigError(f"no KL estimator '{estimator}'.{known}")
