@@ -15,7 +15,7 @@ MODULES = {
 
 LEVELS = {
     "types": 0, "protocols": 0, "errors": 0,
-    "codec": 1, "files": 1, "in_order": 1, "config": 1, "runs": 1,
+    "codec": 1, "files": 1, "in_order": 1, "loop_thread": 1, "config": 1, "runs": 1,
     "envs": 2, "replay": 2, "records": 2, "llm": 2, "models": 2,
     "agents": 3, "experience": 3,
     "rollout": 4, "testing": 4,
@@ -52,6 +52,7 @@ EXCEPTIONS: dict[str, str] = {
     "cli/annotate.py:annotate": "one parameter per option is how typer reads a command line",
     "cli/audit.py:audit": "one parameter per option is how typer reads a command line",
     "cli/collect.py:collect": "one parameter per option is how typer reads a command line",
+    "cli/play.py:play": "one parameter per option is how typer reads a command line",
     "cli/fit.py:fit": "one parameter per option is how typer reads a command line",
     "cli/evaluate.py:evaluate": "one parameter per option is how typer reads a command line",
 }

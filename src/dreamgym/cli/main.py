@@ -17,6 +17,7 @@ from dreamgym.cli import (
     environments,
     evaluate,
     fit,
+    play,
     records,
     replay,
     settings,
@@ -35,6 +36,7 @@ app.command("demo")(demo.demo)
 app.command("collect")(collect.collect)
 app.command("annotate")(annotate.annotate)
 app.command("fit")(fit.fit)
+app.command("play")(play.play)
 app.command("audit")(audit.audit)
 app.command("eval")(evaluate.evaluate)
 app.command("import")(records.import_)

@@ -360,6 +360,16 @@ class DreamEnv:
         self._over = True
 
 
+def told_by(account: Account | None) -> tuple[Origin, str]:
+    """Return who decided a dream's answer, and the reasoning without that mark."""
+    told = account.reasoning if account is not None else ""
+    for origin in Origin:
+        mark = f"[{origin}]"
+        if told.startswith(mark):
+            return origin, told.removeprefix(mark).lstrip()
+    return Origin.MODEL, told
+
+
 def _refusal(refusal: Refusal, state: str, words: tuple[str, ...]) -> Prediction:
     return Prediction(
         reasoning=f"{refusal.rule}: {refusal.why}",
