@@ -90,6 +90,7 @@ def shell(tmp_path):
         return done
 
     run.folder = tmp_path
+    run.environment = environment
     return run
 
 

@@ -171,42 +171,52 @@ def teach(
     max_tokens: int = 4096,
     concurrency: int = 1,
     skip: Callable[[Trajectory], bool] | None = None,
+    seed: Callable[[Trajectory], int | None] = lambda trajectory: None,
     on_leftover: Callable[[Taught], None] = lambda taught: None,
 ) -> AsyncGenerator[Taught, None]:
-    """Annotate trajectories, many at a time; store each as it comes, and an interrupted run resumes.
+    """Annotate trajectories, many at a time; store each as it comes, and a run can be resumed.
 
     Results come in the order of the trajectories. By default a trajectory whose steps all carry
     reasoning is skipped: it is done. A trajectory that the teacher cannot be brought to annotate
     comes back unchanged with the problem; an outage or a spent budget stops the run. What is there
-    by then but was not yielded yet goes to `on_leftover`.
+    by then but was not yielded yet goes to `on_leftover`. A cache repeats also an answer that could
+    not be read; another `seed` than the last time asks anew.
     """
     done = skip or is_annotated
     jobs = (
-        partial(_taught, llm, trajectory, retries=retries, max_tokens=max_tokens)
+        partial(
+            _taught,
+            llm,
+            trajectory,
+            retries=retries,
+            max_tokens=max_tokens,
+            seed=seed(trajectory),
+        )
         for trajectory in trajectories
         if trajectory.steps and not done(trajectory)
     )
     return in_order(jobs, concurrency=concurrency, on_leftover=on_leftover)
 
 
-async def _taught(llm: LLM, trajectory: Trajectory, *, retries: int, max_tokens: int) -> Taught:
+async def _taught(
+    llm: LLM, trajectory: Trajectory, *, retries: int, max_tokens: int, seed: int | None
+) -> Taught:
+    def read(text: str) -> Lesson:
+        return read_lesson(text, steps=len(trajectory.steps))
+
+    request = Request(
+        teacher_prompt(trajectory),
+        max_tokens=max_tokens,
+        seed=seed,
+        json_schema=json.dumps(_SCHEMA),
+    )
     try:
-        lesson = await _lesson(llm, trajectory, retries=retries, max_tokens=max_tokens)
+        lesson = (await ask(llm, request, read, retries=retries)).value
     except (LLMDown, LLMBudget):
         raise
     except LLMError as error:
         return Taught(trajectory, None, f"{type(error).__name__}: {error}")
     return Taught(trajectory.with_reasoning(lesson.reasoning), lesson)
-
-
-async def _lesson(llm: LLM, trajectory: Trajectory, *, retries: int, max_tokens: int) -> Lesson:
-    def read(text: str) -> Lesson:
-        return read_lesson(text, steps=len(trajectory.steps))
-
-    request = Request(
-        teacher_prompt(trajectory), max_tokens=max_tokens, json_schema=json.dumps(_SCHEMA)
-    )
-    return (await ask(llm, request, read, retries=retries)).value
 
 
 def is_annotated(trajectory: Trajectory) -> bool:

@@ -158,6 +158,7 @@ async def _annotate(
             max_tokens=config.annotate.max_tokens,
             concurrency=config.llm.concurrency,
             skip=lambda trajectory: False,
+            seed=work.seed,
             on_leftover=work.take,
         )
     # Closed here and now: what is finished must be stored before the store is closed.
@@ -197,6 +198,8 @@ class _Work:
     failures: list[Failed] = field(default_factory=list)
     diary: LineWriter = field(init=False)
     _earlier: frozenset[str] = frozenset()
+    _tried: Counter[str] = field(default_factory=Counter)
+    """How often each trajectory failed before the run was resumed."""
     _half: dict[str, Trajectory] = field(default_factory=dict)
     """Trajectories under way of which some steps have an explanation that must stay."""
 
@@ -207,6 +210,8 @@ class _Work:
             self.steps += 0 if entry["id"] in self.ids else entry["steps"]
             self.ids.add(entry["id"])
         self._earlier = frozenset(self.ids)
+        events = read_json_lines(self.run.path / "events.jsonl")
+        self._tried.update(one["id"] for one in events if one["event"] == "annotation_failed")
         self.diary = LineWriter(self.run.path / DIARY)
 
     def count(self) -> int:
@@ -242,6 +247,10 @@ class _Work:
             env=self.wanted.env or None,
         )
         return (trajectory for trajectory in found if trajectory.steps)
+
+    def seed(self, trajectory: Trajectory) -> int | None:
+        """Return what makes a second try another question, or the cache would repeat the first."""
+        return self._tried[trajectory.id] or None
 
     def take(self, taught: Taught) -> None:
         """Store an explained trajectory, or take note of why it is not."""

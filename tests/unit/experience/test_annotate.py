@@ -21,6 +21,7 @@ from dreamgym.llm import ChaosServer, Fault, HttpLLM, Limits, ScriptedLLM
 from dreamgym.llm.prompt import flat_prompt
 from dreamgym.types import (
     Action,
+    Completion,
     Observation,
     Provenance,
     Source,
@@ -134,6 +135,53 @@ def test_an_outage_stops_and_what_was_stored_is_not_asked_again():
     asyncio.run(run(again))
     assert list(stored) == ["a", "b", "c"]
     assert len(again.requests) == 2
+
+
+class SlowTeacher:
+    """Answers the later the earlier it is asked; gives up at a trajectory of one step."""
+
+    def __init__(self):
+        self.now = self.most = 0
+
+    async def complete(self, request):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        count = int(flat_prompt(request.prompt).split("There are ")[1].split()[0])
+        await asyncio.sleep(0.002 * count)
+        self.now -= 1
+        if count == 1:
+            raise LLMDown("gone")
+        return Completion(lesson(count), model="slow")
+
+
+def test_many_are_taught_at_once_and_come_in_order():
+    walks = [walk(f"w{n}", ("dance",) * (9 - n)) for n in range(8)]
+    llm = SlowTeacher()
+    assert [one.trajectory.id for one in taught(llm, walks, concurrency=3)] == [
+        one.id for one in walks
+    ]
+    assert llm.most == 3
+
+
+def test_what_is_explained_when_the_teacher_goes_is_handed_over():
+    walks = [walk("slow", ("dance",) * 8), walk("gone", ("dance",)), walk("left", ("dance",) * 2)]
+    left, came = [], []
+
+    async def run():
+        async for one in teach(SlowTeacher(), walks, concurrency=3, on_leftover=left.append):
+            came.append(one.trajectory.id)
+
+    with pytest.raises(LLMDown):
+        asyncio.run(run())
+    assert came == ["slow"]
+    assert [one.trajectory.id for one in left] == ["left"]
+
+
+def test_a_seed_makes_a_second_try_another_question():
+    llm = ScriptedLLM([lesson(5), lesson(5)])
+    taught(llm, [walk("a")])
+    taught(llm, [walk("a")], seed=lambda trajectory: 3)
+    assert [request.seed for request in llm.requests] == [None, 3]
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,18 @@ def test_a_text_goes_to_the_completions_endpoint():
     assert body == {"model": "m", "prompt": "Once", "max_tokens": 9, "temperature": 0.0}
 
 
+def test_a_chat_goes_as_one_text_to_a_server_without_chats():
+    dialect = Dialect(chat=False)
+    path, body = encode_request(Request(CHAT, stop=("\n\n\n",)), model="m", dialect=dialect)
+    assert path == "completions"
+    told = json.loads(body)
+    assert told["prompt"] == "system: You are a world.\n\nuser: go north\n\nassistant:"
+    assert told["stop"] == ["\n\n\n", "\n\nuser:"]
+    plain = json.loads(encode_request(Request("Once"), model="m", dialect=dialect)[1])
+    assert plain["prompt"] == "Once"
+    assert "stop" not in plain
+
+
 def test_hosted_chats_name_the_length_limit_differently():
     assert "max_completion_tokens" in body_of(Request(CHAT), "openai")[1]
     assert "max_tokens" in body_of(Request("text"), "openai")[1]
