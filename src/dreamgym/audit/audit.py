@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from dreamgym.audit.bound import Bound
 from dreamgym.audit.calibration import calibrate
@@ -99,7 +100,9 @@ async def audit(
     judged = await _judge(subject, checks, wanted, meter)
     # Goals are known only once an episode was opened, so kinds of live tasks are read last.
     kinds |= kinds_of([pair.real.task for pair in [*retold, *_flat(played)] if not pair.failed])
-    policies = tuple(sum_up_policy(name, pairs, kinds) for name, pairs in played.items())
+    policies = tuple(
+        sum_up_policy(name, pairs, kinds, own=own[name]) for name, pairs in played.items()
+    )
     one_step = sum_up_steps(checks, kinds)
     real_steps = sum(one.real_steps for one in policies) + sum(len(one.steps) for one in live)
     real_steps += sum(len(pair.real.steps) for pairs in own.values() for pair in pairs)
@@ -138,21 +141,30 @@ async def _play(
         if subject.real is None:
             raise ValueError("policies need a real world to be compared with")
         tell = meter.stage(player.name)
-        for_real = [
-            one async for one in collect(player.slots, subject.real, concurrency=plan.concurrency)
-        ]
+        for_real: list[Trajectory] = []
+        async for one in collect(player.slots, subject.real, concurrency=plan.concurrency):
+            for_real.append(one)
+            tell(len(for_real))
         if not player.in_dream:
             live += [one for one in for_real if one.error is None]
             continue
         dreams = [_dreamed(slot) for slot in player.slots]
         pairs = await play_and_retell(
-            dreams, subject.dream, subject.real, concurrency=plan.concurrency, on_progress=tell
+            dreams,
+            subject.dream,
+            subject.real,
+            concurrency=plan.concurrency,
+            on_progress=partial(_report, tell, len(for_real)),
         )
         played[player.name] = pairs
         own[player.name] = tuple(
             Pair(pair.dream, one) for pair, one in zip(pairs, for_real, strict=True)
         )
     return played, own, live
+
+
+def _report(tell: Callable[[int], None], before: int, done: int) -> None:
+    tell(before + done)
 
 
 def _dreamed(slot: Slot) -> Slot:
@@ -255,7 +267,7 @@ def _weights(
     }
     for player in players:
         count = len(player.slots)
-        weights[player.name] = (2 * mean * count, 2 * count if player.in_dream else count)
+        weights[player.name] = (2 * mean * count, 3 * count if player.in_dream else count)
     return weights
 
 

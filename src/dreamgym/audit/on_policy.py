@@ -6,7 +6,7 @@ task and seed. A dream with holes shows here and nowhere else, because only the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -85,6 +85,8 @@ class OnPolicy:
     """Episodes that broke in either world; in no figure but their own."""
     first_failure: str
     figures: OutcomeFigures
+    own: OutcomeFigures
+    """The same dreams beside real episodes that the policy played by itself, task by task."""
     by_kind: tuple[tuple[str, OutcomeFigures], ...]
     refused_dream: Figure
     """The share of actions that the dream refused."""
@@ -103,6 +105,8 @@ class OnPolicy:
             "failed": self.failed,
             "first_failure": self.first_failure,
             **self.figures.plain(),
+            "own_real_success": self.own.real_success.plain(),
+            "own_gap": self.own.gap.plain(),
             "refused_dream": self.refused_dream.plain(),
             "refused_real": self.refused_real.plain(),
             "drift": self.drift.plain(),
@@ -112,8 +116,13 @@ class OnPolicy:
         }
 
 
-def sum_up_policy(policy: str, pairs: Sequence[Pair], kinds: dict[str, str]) -> OnPolicy:
-    """Return what the pairs of one policy amount to."""
+def sum_up_policy(
+    policy: str, pairs: Sequence[Pair], kinds: Mapping[str, str], *, own: Sequence[Pair] = ()
+) -> OnPolicy:
+    """Return what the pairs of one policy amount to.
+
+    `own` are the same dreams beside real episodes that the policy played by itself.
+    """
     counted = [pair for pair in pairs if pair.counts]
     groups: dict[str, list[Pair]] = {}
     for pair in counted:
@@ -129,6 +138,7 @@ def sum_up_policy(policy: str, pairs: Sequence[Pair], kinds: dict[str, str]) -> 
         failed=sum(pair.failed for pair in pairs),
         first_failure=broken[0] if broken else "",
         figures=outcome_figures(counted),
+        own=outcome_figures([pair for pair in own if pair.counts]),
         by_kind=tuple((kind, outcome_figures(group)) for kind, group in sorted(groups.items())),
         refused_dream=_refused([pair.dream for pair in counted]),
         refused_real=_refused([pair.real for pair in counted]),

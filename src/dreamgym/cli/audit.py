@@ -14,7 +14,7 @@ from dreamgym.audit.outcome import OutcomeFigures
 from dreamgym.cli import options
 from dreamgym.cli.display import facts, progress, table
 from dreamgym.config import dump_toml
-from dreamgym.jobs.audit import run_audit
+from dreamgym.jobs.audit import PAGE, run_audit
 
 World = Annotated[
     str | None, typer.Option("--world", help="The dream: a folder that `dreamgym fit` made.")
@@ -81,6 +81,7 @@ def audit(
             ("dream steps", report.cost.dream_steps),
             ("seconds", f"{report.cost.seconds:.1f}"),
             ("result", run.result_path),
+            ("page", run.path / PAGE),
         ],
     )
     _verdict(console, report)
@@ -98,6 +99,7 @@ def show(console: Console, report: AuditReport) -> None:
         counts = f"{policy.episodes} episodes, {policy.unknown} unknown, {policy.failed} failed"
         rows = [(name.replace("_", " "), figure) for name, figure in _figures(policy.figures)]
         rows += [
+            ("own real success", policy.own.real_success),
             ("refused in the dream", policy.refused_dream),
             ("refused for real", policy.refused_real),
             ("worlds part, per step", policy.drift.per_step),

@@ -10,11 +10,16 @@ from pathlib import Path
 from dreamgym import __version__, build, dreams
 from dreamgym.agents.behaviour import BEHAVIOURS
 from dreamgym.audit import AuditPlan, AuditReport, Player, Subject, Thresholds, audit
+from dreamgym.audit.page import audit_page
 from dreamgym.config import AuditConfig, RunConfig
 from dreamgym.envs.world import RealWorld
 from dreamgym.errors import ConfigError
+from dreamgym.files import write_atomically
 from dreamgym.runs import RunDir
 from dreamgym.types import Source, Split, Trajectory, derive_seed
+
+PAGE = "audit.html"
+"""The page to read, in the run directory."""
 
 
 async def run_audit(
@@ -69,6 +74,12 @@ async def run_audit(
             **report.plain(),
         }
     )
+    page = audit_page(
+        report,
+        title=f"Audit of {wanted.world}",
+        about=f"{spec}, {wanted.split} split, recorded episodes from {wanted.data}",
+    )
+    write_atomically(run.path / PAGE, page)
     run.event("finished", open=not report.reasons)
     return report
 
