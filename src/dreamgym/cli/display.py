@@ -103,16 +103,11 @@ def llm_notice(console: Console) -> Callable[..., None]:
     """Return a listener that tells people when a run waits for its language model."""
 
     def tell(name: str, **details: Any) -> None:
-        if name in ("llm_paused", "llm_probe_failed"):
-            words = (
-                f"The language model does not answer: {details['error']}. Waiting; next try in "
-                f"{details['next_in']:.0f} s. Ctrl-C is safe."
-            )
-        elif name == "llm_resumed":
-            words = f"The language model answers again, after {details['seconds']:.0f} s."
-        else:
-            return
-        console.print(words, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        from dreamgym.llm.stack import outage_words  # brings the HTTP client along
+
+        words = outage_words(name, **details)
+        if words:
+            console.print(words, style="yellow", markup=False, highlight=False, soft_wrap=True)
 
     return tell
 

@@ -6,6 +6,7 @@ part stands in a file of its own.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from dreamgym.llm.breaker import BreakerLLM, EventSink
 from dreamgym.llm.cache import CachedLLM
 from dreamgym.llm.http import HttpLLM
 from dreamgym.types import Completion, Request
+
+logger = logging.getLogger(__name__)
 
 
 class StackedLLM:
@@ -26,7 +29,8 @@ class StackedLLM:
         patience: seconds of outage after which callers get `LLMDown`.
         cache: the file that answers are kept in; None keeps none.
         offline: answer from the cache alone.
-        listeners: are told when everyone waits for the server, and when it is back.
+        listeners: are told when everyone waits for the server, and when it is back. Without any,
+            a warning is logged, because a run that stands still must not be silent about it.
     """
 
     def __init__(
@@ -41,7 +45,7 @@ class StackedLLM:
         listeners: Sequence[EventSink] = (),
     ) -> None:
         self.server = server
-        self._listeners = tuple(listeners)
+        self._listeners = tuple(listeners) or (_log,)
         self._breaker = BreakerLLM(
             server,
             failures=failures,
@@ -78,3 +82,21 @@ class StackedLLM:
     async def close(self) -> None:
         """Close cache, breaker and server."""
         await (self._cache or self._breaker).close()
+
+
+def outage_words(name: str, **details: Any) -> str:
+    """Return an event of the breaker in words for people, or nothing where there is no need."""
+    if name in ("llm_paused", "llm_probe_failed"):
+        return (
+            f"The language model does not answer: {details['error']}. Waiting; next try in "
+            f"{details['next_in']:.0f} s. Ctrl-C is safe."
+        )
+    if name == "llm_resumed":
+        return f"The language model answers again, after {details['seconds']:.0f} s."
+    return ""
+
+
+def _log(name: str, **details: Any) -> None:
+    words = outage_words(name, **details)
+    if words:
+        logger.warning("%s", words)

@@ -61,3 +61,10 @@ def test_an_outage_is_told_to_every_listener_with_the_time_of_the_next_try():
     assert noted[-1] == "llm_gave_up"
     assert heard[0][1]["next_in"] == 0.05
     assert "127.0.0.1:9" in heard[0][1]["error"]
+
+
+def test_without_listeners_an_outage_is_logged(caplog):
+    with pytest.raises(LLMDown):
+        answers("a", "http://127.0.0.1:9/v1", failures=1, longest_wait=0.05, patience=0.1)
+    assert "does not answer: m at http://127.0.0.1:9/v1" in caplog.text
+    assert "Ctrl-C is safe" in caplog.text
