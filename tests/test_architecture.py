@@ -54,6 +54,7 @@ EXCEPTIONS: dict[str, str] = {
     "cli/collect.py:collect": "one parameter per option is how typer reads a command line",
     "cli/play.py:play": "one parameter per option is how typer reads a command line",
     "cli/fit.py:fit": "one parameter per option is how typer reads a command line",
+    "cli/train.py:train": "one parameter per option is how typer reads a command line",
     "cli/evaluate.py:evaluate": "one parameter per option is how typer reads a command line",
 }
 """Named exceptions to the caps, each with its reason."""

@@ -9,15 +9,28 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dreamgym.agents import Behaviour, make_behaviour
+from dreamgym.agents.behaviour import AgentFactory
 from dreamgym.agents.language_model import LanguageModelAgent
+from dreamgym.agents.policy import ChatAgent, CompactAgent, Manner
+from dreamgym.agents.policy_card import (
+    CARD,
+    POLICY,
+    PolicyCard,
+    load_policy_card,
+    model_folder,
+    read_changes,
+)
+from dreamgym.agents.policy_prompt import Format
+from dreamgym.agents.policy_tokens import CompactWriter
 from dreamgym.config import EnvConfig, LlmConfig, ReplayConfig
 from dreamgym.envs.world import RealWorld, open_world
 from dreamgym.errors import ConfigError, did_you_mean
-from dreamgym.protocols import Embedder
+from dreamgym.protocols import LLM, Agent, Embedder, Env
 from dreamgym.replay import Capacity, ExperienceStore, open_store
 from dreamgym.replay.embed import HashingEmbedder
 from dreamgym.rollout.collect import Answerer, Slot, plan_slots
@@ -27,6 +40,7 @@ if TYPE_CHECKING:
     from dreamgym.llm.breaker import EventSink
     from dreamgym.llm.http import HttpLLM
     from dreamgym.llm.stack import StackedLLM
+    from dreamgym.models.as_llm import LocalLLM
 
 
 def make_world(config: EnvConfig) -> RealWorld:
@@ -126,20 +140,50 @@ def _make_server(config: LlmConfig, *, ledger: Path | None) -> HttpLLM:
 def make_policy(
     name: str, *, noise: float = 0.3, probe_share: float = 0.6
 ) -> Callable[[int], Behaviour]:
-    """Return who acts in which slot: a shipped policy, your own, or a model directory."""
-    folder = Path(name)
-    if not (folder / "config.json").is_file():
+    """Return who acts in which slot: a shipped policy, your own, or a model directory.
+
+    A model directory, or the run of a training, may be followed by what differs from its card, as
+    in `runs/mine?temperature=0&choose=1`.
+    """
+    path, _, changes = name.partition("?")
+    folder = model_folder(Path(path))
+    if folder is None:
         return make_behaviour(name, noise=noise, probe_share=probe_share)
     from dreamgym.models.as_llm import LocalLLM
     from dreamgym.models.load import load_model, load_tokenizer
 
-    llm = LocalLLM(load_model(folder), load_tokenizer(folder), name=folder.name)
-    chosen = Behaviour(
-        f"model:{folder.name}",
-        lambda env, seed: LanguageModelAgent(llm, seed),
-        settings=_weights_digest(folder),
-    )
+    shown = folder.parent.name if folder.name == POLICY else folder.name
+    llm = LocalLLM(load_model(folder), load_tokenizer(folder), name=shown)
+    if (folder / CARD).is_file():
+        card = replace(load_policy_card(folder), **read_changes(changes))
+        make, settings = make_model_agents(llm, card), f"{_weights_digest(folder)}?{changes}"
+    else:
+        make, settings = partial(_plain_agent, llm), _weights_digest(folder)
+    chosen = Behaviour(f"model:{shown}", make, settings=settings)
     return lambda slot: chosen
+
+
+def _plain_agent(llm: LLM, env: Env, seed: int) -> Agent:
+    return LanguageModelAgent(llm, seed)
+
+
+def make_model_agents(llm: LocalLLM, card: PolicyCard) -> AgentFactory:
+    """Return what makes the agents of a policy, one per episode, all over the same model."""
+    manner = Manner(temperature=card.temperature, choose=card.choose)
+    if card.format is Format.COMPACT:
+        writer = CompactWriter(
+            llm.tokenizer, llm.positions, card.longest_action, card.window, card.list_actions
+        )
+        return lambda env, seed: CompactAgent(llm, writer, seed, manner=manner)
+    return lambda env, seed: ChatAgent(
+        llm,
+        seed,
+        manner=manner,
+        window=card.window,
+        list_actions=card.list_actions,
+        think=card.think,
+        max_tokens=card.longest_action,
+    )
 
 
 def _weights_digest(folder: Path) -> str:
@@ -193,4 +237,12 @@ async def _check_expert(world: RealWorld, tasks: Sequence[Task]) -> None:
         raise ConfigError(f"the engine of {world.spec} has no expert; choose another policy")
 
 
-__all__ = ["make_embedder", "make_llm", "make_policy", "make_slots", "make_store", "make_world"]
+__all__ = [
+    "make_embedder",
+    "make_llm",
+    "make_model_agents",
+    "make_policy",
+    "make_slots",
+    "make_store",
+    "make_world",
+]

@@ -21,6 +21,7 @@ from dreamgym.cli import (
     records,
     replay,
     settings,
+    train,
 )
 from dreamgym.errors import ConfigError, DreamGymError
 
@@ -38,6 +39,7 @@ app.command("annotate")(annotate.annotate)
 app.command("fit")(fit.fit)
 app.command("play")(play.play)
 app.command("audit")(audit.audit)
+app.command("train")(train.train)
 app.command("eval")(evaluate.evaluate)
 app.command("import")(records.import_)
 app.command("export")(records.export)

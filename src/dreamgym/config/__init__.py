@@ -8,6 +8,7 @@ from dreamgym.config.dream import DreamConfig, FitConfig
 from dreamgym.config.llm import MAY_CHANGE, AnnotateConfig, LlmConfig
 from dreamgym.config.load import dump_toml, load_config, preset_names
 from dreamgym.config.run import CollectConfig, EnvConfig, EvalConfig, ReplayConfig, RunConfig
+from dreamgym.config.train import PolicyConfig, TrainConfig
 
 __all__ = [
     "MAY_CHANGE",
@@ -19,8 +20,10 @@ __all__ = [
     "EvalConfig",
     "FitConfig",
     "LlmConfig",
+    "PolicyConfig",
     "ReplayConfig",
     "RunConfig",
+    "TrainConfig",
     "dump_toml",
     "load_config",
     "preset_names",

@@ -89,6 +89,36 @@ class LocalLLM:
         weight = len(ids) + sum(map(len, answers))
         return await self._scores.ask(Choice(ids, answers), weight=weight)
 
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's own."""
+        return self._tokenizer
+
+    @property
+    def positions(self) -> int:
+        """The longest sequence of tokens that the model reads."""
+        return self._model.positions
+
+    async def sample(
+        self, ids: tuple[int, ...], *, max_new: int, temperature: float, seed: int
+    ) -> SampledTokens:
+        """Go on from tokens until one that ends an answer, or until `max_new` were added."""
+        query = Query(
+            ids,
+            max_new=max_new,
+            temperature=temperature,
+            top_p=self._top_p,
+            seed=derive_seed(seed),
+            stop=self._tokenizer.end_ids,
+        )
+        answer = await self._answers.ask(query, weight=len(ids) + max_new)
+        return SampledTokens(answer.ids, answer.logprobs)
+
+    async def weigh(self, ids: tuple[int, ...], candidates: Sequence[tuple[int, ...]]) -> Scores:
+        """Return the log-probability of each token of each candidate after these tokens."""
+        weight = len(ids) + sum(map(len, candidates))
+        return await self._scores.ask(Choice(ids, tuple(candidates)), weight=weight)
+
     async def close(self) -> None:
         """Refuse what waits, and end the thread."""
         await self._answers.close()

@@ -1,0 +1,136 @@
+"""Policies that are language models: one that generates, one that chooses, one that chats.
+
+All answer with the tokens they sampled, so that they can be trained on what they did. An agent is
+made for one episode: it remembers how the episode opened, and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dreamgym.agents.policy_prompt import chat_prompt, read_chat, read_compact, with_states
+from dreamgym.agents.policy_tokens import ALL, CompactWriter, Ids
+from dreamgym.protocols import LLM
+from dreamgym.types import Action, Observation, Request, SampledTokens, Step, Task, derive_seed
+
+
+class TokenModel(Protocol):
+    """A model that is asked in tokens."""
+
+    async def sample(
+        self, ids: Ids, *, max_new: int, temperature: float, seed: int
+    ) -> SampledTokens:
+        """Go on from these tokens until an end token, or until `max_new` were added."""
+
+    async def weigh(self, ids: Ids, candidates: Sequence[Ids]) -> list[tuple[float, ...]]:
+        """Return the log-probability of each token of each candidate after these tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a policy acts, whatever its weights."""
+
+    temperature: float = 1.0
+    """0 does the likeliest thing."""
+    choose: bool = False
+    """Score the admissible actions, where the environment lists them, and take one of those."""
+
+
+class CompactAgent:
+    """Plays in the compact format."""
+
+    def __init__(
+        self, model: TokenModel, writer: CompactWriter, seed: int, *, manner: Manner | None = None
+    ) -> None:
+        self._model, self._writer, self._seed = model, writer, seed
+        self._manner = manner or Manner()
+        self._opening: Observation | None = None
+
+    async def act(self, task: Task, past: Sequence[Step], now: Observation) -> Action:
+        """Return what the model does next."""
+        self._opening = self._opening if past else now
+        prompt = prompt_of(self._writer, task.goal, with_states(self._opening, past), now)
+        seed = derive_seed(self._seed, len(past))
+        if self._manner.choose and now.admissible:
+            return await self._choose(prompt, now.admissible, seed)
+        tokens = await self._model.sample(
+            prompt,
+            max_new=self._writer.longest_action,
+            temperature=self._manner.temperature,
+            seed=seed,
+        )
+        words, ended = self._writer.read(tokens.ids)
+        return Action(read_compact(words, ended=ended), tokens)
+
+    async def _choose(self, prompt: Ids, admissible: Sequence[str], seed: int) -> Action:
+        candidates = [self._writer.answer(action) for action in admissible]
+        scores = await self._model.weigh(prompt, candidates)
+        chosen = pick_one([sum(each) for each in scores], self._manner.temperature, seed)
+        # The model's own log-probabilities, not shares of the listed actions: what the list adds
+        # up to depends on the state alone, and drops out where advantages are around zero.
+        return Action(admissible[chosen], SampledTokens(candidates[chosen], scores[chosen]))
+
+
+def prompt_of(
+    writer: CompactWriter, goal: str, past: Sequence[tuple[Observation, Step]], now: Observation
+) -> Ids:
+    """Return the tokens before the next action, with earlier ones as they were sampled."""
+    turns = [
+        (state, step.action.tokens.ids if step.action.tokens else writer.answer(step.action.text))
+        for state, step in past
+    ]
+    return writer.prompt(goal, turns, now)
+
+
+def pick_one(scores: Sequence[float], temperature: float, seed: int) -> int:
+    """Return the place of a score: the highest, or one drawn in proportion to its exponential."""
+    best = max(range(len(scores)), key=lambda place: scores[place])
+    if temperature <= 0:
+        return best
+    weights = [math.exp((score - scores[best]) / temperature) for score in scores]
+    return random.Random(seed).choices(range(len(scores)), weights)[0]
+
+
+class ChatAgent:
+    """Plays by chat, with any language model."""
+
+    def __init__(
+        self,
+        llm: LLM,
+        seed: int,
+        *,
+        manner: Manner | None = None,
+        window: int = ALL,
+        list_actions: bool = True,
+        think: bool = True,
+        max_tokens: int = 512,
+    ) -> None:
+        self._llm, self._seed, self._window = llm, seed, window
+        self._manner = manner or Manner()
+        self._list_actions, self._think, self._max_tokens = list_actions, think, max_tokens
+        self._opening: Observation | None = None
+
+    async def act(self, task: Task, past: Sequence[Step], now: Observation) -> Action:
+        """Return what the model does next."""
+        self._opening = self._opening if past else now
+        turns = [(state, step.action.text) for state, step in with_states(self._opening, past)]
+        first = 0 if self._window == ALL else max(0, len(turns) - self._window)
+        answer = await self._llm.complete(
+            Request(
+                chat_prompt(
+                    task,
+                    turns[first:],
+                    now,
+                    list_actions=self._list_actions,
+                    think=self._think,
+                ),
+                max_tokens=self._max_tokens,
+                temperature=self._manner.temperature,
+                seed=derive_seed(self._seed, len(past)),
+            )
+        )
+        return Action(read_chat(answer.text), answer.tokens)

@@ -1,0 +1,101 @@
+"""What a trained policy is, on one card: `policy.json` beside its weights.
+
+Whoever loads a policy learns here how it wants to be asked. A card whose prompts are no longer ours
+is refused: the model learnt others.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from dreamgym.agents.policy_prompt import PROMPT_DIGEST, Format
+from dreamgym.agents.policy_tokens import ALL
+from dreamgym.errors import ConfigError, did_you_mean
+from dreamgym.files import write_atomically
+
+CARD = "policy.json"
+POLICY = "policy"
+"""The folder of the policy inside the run of a training."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCard:
+    """Everything about a policy that is not weights."""
+
+    env: str
+    """The environment that it was trained for."""
+    format: Format = Format.COMPACT
+    window: int = ALL
+    """Earlier turns that it is shown: see `CompactWriter`."""
+    list_actions: bool = False
+    """Whether its states list the admissible actions."""
+    think: bool = False
+    """Whether it is asked to reason first; in the chat format only."""
+    longest_action: int = 24
+    """Tokens after which an answer is cut off."""
+    temperature: float = 1.0
+    choose: bool = False
+    """Whether it chooses among the admissible actions, where the environment lists them."""
+    prompts: str = PROMPT_DIGEST
+
+    def save(self, folder: Path) -> None:
+        """Write the card into a folder."""
+        text = json.dumps(asdict(self), indent=1, ensure_ascii=False)
+        write_atomically(folder / CARD, text + "\n")
+
+
+def load_policy_card(folder: Path) -> PolicyCard:
+    """Read the card of a folder."""
+    path = folder / CARD
+    if not path.is_file():
+        raise ConfigError(
+            f"{folder} holds no policy: there is no {CARD}. `dreamgym train` makes one"
+        )
+    try:
+        plain = json.loads(path.read_text("utf-8"))
+        card = PolicyCard(**{**plain, "format": Format(plain["format"])})
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is not a policy's card: {error}") from error
+    if card.prompts != PROMPT_DIGEST:
+        raise ConfigError(
+            f"the policy in {folder} learnt other prompts ({card.prompts}) than those of this "
+            f"version ({PROMPT_DIGEST}): train it again"
+        )
+    return card
+
+
+def model_folder(path: Path) -> Path | None:
+    """Return the model folder that a path means: itself, or the one inside a run."""
+    for folder in (path, path / POLICY, path / "model"):
+        if (folder / "config.json").is_file():
+            return folder
+    return None
+
+
+CHANGEABLE = ("temperature", "choose", "longest_action")
+"""What may differ from how a policy was trained."""
+
+
+def read_changes(text: str) -> dict[str, Any]:
+    """Return the settings in the part of a policy's name behind `?`, such as `temperature=0`."""
+    kinds: dict[str, Any] = {field.name: field.type for field in fields(PolicyCard)}
+    changes: dict[str, Any] = {}
+    for part in filter(None, text.split("&")):
+        name, _, value = part.partition("=")
+        if name not in CHANGEABLE:
+            raise ConfigError(f"'{name}' of a policy.{did_you_mean(name, CHANGEABLE)}")
+        try:
+            changes[name] = _READERS[kinds[name]](value)
+        except (ValueError, KeyError):
+            raise ConfigError(f"{name}={value} of a policy is no {kinds[name]}") from None
+    return changes
+
+
+_READERS: dict[str, Any] = {
+    "float": float,
+    "int": int,
+    "bool": lambda text: {"true": True, "1": True, "false": False, "0": False}[text.lower()],
+}

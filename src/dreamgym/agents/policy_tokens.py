@@ -1,0 +1,102 @@
+"""The compact format as tokens: an episode is one sequence that only ever grows at its end.
+
+What a model said stays as it was sampled. Where an episode outgrows the model, or a window is set,
+its oldest turns are left out in jumps, so that most turns still begin with all that was read before
+them; each token is then read twice at most. A state that is too long by itself loses its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dreamgym.agents.policy_prompt import compact_answer, goal_text, state_text
+from dreamgym.errors import AgentError
+from dreamgym.types import Observation
+
+Ids = tuple[int, ...]
+Turns = Sequence[tuple[Observation, Ids]]
+"""The states of earlier turns, and the tokens of what was done in them."""
+ALL = -1
+"""The window that shows every turn."""
+
+
+class Spelling(Protocol):
+    """Text to tokens and back: what is needed of a tokenizer."""
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """Tokens that end an answer."""
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text."""
+
+    def decode(self, ids: Sequence[int], *, skip_special: bool = False) -> str:
+        """Return the text of ids."""
+
+    def prompt_ids(self, prompt: str) -> list[int]:
+        """Return the ids of a text that opens a prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactWriter:
+    """Writes episodes as tokens."""
+
+    spelling: Spelling
+    positions: int
+    """Tokens that the model reads."""
+    longest_action: int
+    """Tokens that are kept free for the answer."""
+    window: int = ALL
+    """Earlier turns to show at least; fewer than twice as many are shown, or all of them."""
+    list_actions: bool = False
+
+    def prompt(self, goal: str, past: Turns, now: Observation) -> Ids:
+        """Return all that is read before an action is chosen."""
+        head = tuple(self.spelling.prompt_ids(goal_text(goal)))
+        act = tuple(self.spelling.encode("<act>"))
+        room = self.positions - self.longest_action - len(head)
+        if room < 2 * len(act) + 1:
+            raise AgentError(
+                f"the goal takes {len(head)} of the {self.positions} tokens that the model reads; "
+                "nothing is left for a state"
+            )
+        turns = [(*self._state(state)[: room - len(act)], *act, *said) for state, said in past]
+        turns.append((*self._state(now)[: room - len(act)], *act))
+        first = first_shown([len(turn) for turn in turns], room=room, window=self.window)
+        return head + tuple(token for turn in turns[first:] for token in turn)
+
+    def answer(self, action: str) -> Ids:
+        """Return an action as the model should write it."""
+        return (*self.spelling.encode(compact_answer(action)), min(self.spelling.end_ids))
+
+    def read(self, ids: Ids) -> tuple[str, bool]:
+        """Return the words of an answer, and whether it came to an end of its own."""
+        ended = bool(ids) and ids[-1] in self.spelling.end_ids
+        return self.spelling.decode(ids[:-1] if ended else ids), ended
+
+    def _state(self, now: Observation) -> Ids:
+        return tuple(self.spelling.encode(state_text(now, list_actions=self.list_actions)))
+
+
+def first_shown(sizes: Sequence[int], *, room: int, window: int) -> int:
+    """Return the first turn that is shown before the last one.
+
+    Args:
+        sizes: tokens of each turn, the current one last.
+        room: the most tokens of all turns that are shown. When they are more, the oldest go until
+            half of it is left.
+        window: see `CompactWriter`.
+    """
+    first = total = 0
+    for turn, size in enumerate(sizes):
+        total += size
+        if window != ALL and turn - first >= max(1, 2 * window):
+            total -= sum(sizes[first : turn - window])
+            first = turn - window
+        if total > room:
+            while first < turn and total > room // 2:
+                total -= sizes[first]
+                first += 1
+    return first

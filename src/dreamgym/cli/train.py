@@ -1,0 +1,119 @@
+"""`dreamgym train`: teach a policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from dreamgym.cli import options
+from dreamgym.cli.display import facts, progress, table
+from dreamgym.config import RunConfig, dump_toml
+from dreamgym.runs import RunDir
+
+if TYPE_CHECKING:
+    from dreamgym.jobs.train import Cloned
+    from dreamgym.models.sft_plan import SftProgress
+
+Algo = Annotated[str | None, typer.Option("--algo", help="sft: behaviour cloning.")]
+Store = Annotated[
+    Path | None, typer.Option("--store", help="The experience store, or a run directory.")
+]
+Demos = Annotated[
+    int | None, typer.Option("--demos", help="Exactly so many successful real episodes.")
+]
+Model = Annotated[
+    str | None, typer.Option("--model", help="1m, 3m or 10m from scratch, or a model folder.")
+]
+From = Annotated[
+    Path | None,
+    typer.Option("--from", help="Start from the weights of a fitted dream or a trained policy."),
+]
+Steps = Annotated[int | None, typer.Option("--steps", help="Updates of the weights.")]
+
+
+def train(
+    algo: Algo = None,
+    store: Store = None,
+    demos: Demos = None,
+    env: options.Env = None,
+    model: Model = None,
+    start: From = None,
+    steps: Steps = None,
+    seed: options.Seed = None,
+    out: options.Out = None,
+    resume: options.Resume = False,
+    preset: options.Preset = None,
+    config: options.Files = None,
+    settings: options.Settings = None,
+    dry_run: options.DryRun = False,
+) -> None:
+    """Teach a policy by behaviour cloning: the result is a model folder that `eval` takes."""
+    if model is not None and start is not None:
+        raise typer.BadParameter("--model and --from both say what to start from: give one")
+    flags = {
+        "train.algo": algo,
+        "train.demos": demos,
+        "train.steps": steps,
+        "env.spec": env,
+        "policy.model": str(start.absolute()) if start else model,
+        "seed": seed,
+        "replay.store": str(options.store_at(store).absolute()) if store else None,
+    }
+    resolved = options.resolve_config(preset, config, settings, flags)
+    console = Console()
+    if dry_run:
+        console.print(dump_toml(resolved), markup=False, highlight=False)
+        return
+    run = options.open_run_for("train", resolved, out=out, resume=resume)
+    with options.running(run, resumable=True):
+        show_cloned(console, clone_with_bars(resolved, run, console), resolved)
+
+
+def clone_with_bars(config: RunConfig, run: RunDir, console: Console) -> Cloned:
+    """Run behaviour cloning and show how far it is."""
+    from dreamgym.jobs.train import run_sft  # torch: only when there is something to train
+
+    held_out = ""
+    with progress(console, "Training", total=config.train.steps) as bar:
+
+        def learnt(state: SftProgress) -> None:
+            nonlocal held_out
+            if state.held_out is not None:
+                exact = state.held_out.spans["action"].exact
+                held_out = f"; held out {state.held_out.loss:.3f}, exact {exact:.2f}"
+            note = f"loss {state.loss:.3f}{held_out}; {state.seconds_left:.0f} s left"
+            bar(state.step, note=note)
+
+        return run_sft(config, run, on_progress=learnt)
+
+
+def show_cloned(console: Console, cloned: Cloned, config: RunConfig) -> None:
+    """Print how the held-out curve went, and what came of it."""
+    result = cloned.result
+    rows = [
+        (point.step, f"{point.loss:.4f}", f"{point.spans['action'].exact:.3f}")
+        for point in result.curve
+    ]
+    if rows:
+        columns = ("step", "loss", "episodes exact")
+        table(console, f"Held-out demonstrations of {cloned.env}", columns, rows[-12:])
+    classes = ", ".join(str(len(group)) for group in cloned.names.classes)
+    facts(
+        console,
+        "",
+        [
+            ("policy", cloned.folder),
+            ("model", f"{cloned.parameters:,} parameters, {cloned.vocabulary} tokens"),
+            ("format", cloned.card.format),
+            ("demonstrations", f"{len(cloned.demonstrations)} by {config.train.behaviour}, "
+                               f"{cloned.held_out} of them held out; {cloned.actions} actions"),
+            ("names", f"classes of {classes}, {config.train.renaming:.0%} of episodes renamed"
+                      if classes else "not renamed"),
+            ("updates", f"{result.steps}, best at {result.best_step}"),
+            ("tokens", f"{result.tokens:,}"),
+            ("time", f"{cloned.seconds:.0f} s, {result.seconds:.0f} s of them training"),
+        ],
+    )  # fmt: skip

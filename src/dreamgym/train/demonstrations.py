@@ -1,0 +1,148 @@
+"""Demonstrations: which recorded episodes a policy copies, and their tokens with what is learnt.
+
+Only actions are learnt, and of those only the ones that were carried out; goals and states are
+read. An episode is written as the policy will meet it, window and all.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from dreamgym.agents.policy_card import PolicyCard
+from dreamgym.agents.policy_prompt import (
+    Format,
+    chat_answer,
+    chat_prompt,
+    compact_answer,
+    goal_text,
+    state_text,
+    with_states,
+)
+from dreamgym.agents.policy_tokens import ALL, CompactWriter
+from dreamgym.errors import ConfigError
+from dreamgym.models.samples import Sample
+from dreamgym.models.tokenizer import Tokenizer
+from dreamgym.train.renaming import Names, retold
+from dreamgym.train.tokens import READ, TokenSequence, Weaver, given_tokens
+from dreamgym.types import Observation, Source, Split, Trajectory, derive_seed
+
+SPANS = {"action": 1.0}
+"""What is learnt, with its weight."""
+
+
+def choose_demonstrations(
+    recorded: Iterable[Trajectory], *, behaviour: str, count: int, seed: int
+) -> list[Trajectory]:
+    """Return exactly so many successful real episodes of the training split, one per task.
+
+    Which ones depends on the seed alone, and fewer are always among more.
+    """
+    seen: Counter[str] = Counter()
+    found: dict[str, Trajectory] = {}
+    for one in recorded:
+        if one.provenance.source is not Source.REAL or one.task.split is not Split.TRAIN:
+            continue
+        if one.success:
+            seen[one.provenance.behaviour] += 1
+            if one.provenance.behaviour == behaviour:
+                found.setdefault(one.task.id, one)
+    ranked = sorted(found.values(), key=lambda one: derive_seed(seed, "demonstration", one.id))
+    if len(ranked) < count or count < 1:
+        listed = ", ".join(f"{name} {number}" for name, number in seen.most_common()) or "none"
+        raise ConfigError(
+            f"{count} demonstrations by '{behaviour}' are wanted, {len(ranked)} tasks of the train "
+            f"split have one (successful episodes by policy: {listed}). Set train.demos or "
+            f"train.behaviour, or record more: dreamgym collect --policy {behaviour}"
+        )
+    return ranked[:count]
+
+
+def policy_texts(
+    recorded: Iterable[Trajectory], demonstrations: Sequence[Trajectory], *, list_actions: bool
+) -> Iterator[str]:
+    """Yield what a vocabulary has to spell: every state on record, the actions of demonstrations.
+
+    Actions of other episodes are left out: who starts from forty demonstrations knows only theirs.
+    """
+    for one in recorded:
+        yield goal_text(one.task.goal)
+        for now in _observations(one):
+            yield state_text(now, list_actions=list_actions)
+    for one in demonstrations:
+        for step in one.steps:
+            yield compact_answer(step.action.text)
+
+
+def _observations(one: Trajectory) -> Iterator[Observation]:
+    yield one.opening
+    for step in one.steps:
+        yield step.result.observation
+
+
+def episode_sequences(
+    one: Trajectory, tokenizer: Tokenizer, *, card: PolicyCard, positions: int
+) -> tuple[TokenSequence, ...]:
+    """Return an episode as the policy reads and writes it."""
+    turns = with_states(one.opening, one.steps)
+    weaver = Weaver()
+    if card.format is Format.COMPACT:
+        writer = CompactWriter(
+            tokenizer, positions, card.longest_action, card.window, card.list_actions
+        )
+        said = [writer.answer(step.action.text) for step in one.steps]
+        past = [(state, ids) for (state, _), ids in zip(turns, said, strict=True)]
+        for number, (state, _) in enumerate(turns):
+            prompt = writer.prompt(one.task.goal, past[:number], state)
+            weaver.add(prompt, given_tokens(said[number]))
+        return weaver.sequences()
+    end = min(tokenizer.end_ids)
+    for number, (state, step) in enumerate(turns):
+        first = 0 if card.window == ALL else max(0, number - card.window)
+        before = [(then, earlier.action.text) for then, earlier in turns[first:number]]
+        asked = chat_prompt(
+            one.task, before, state, list_actions=card.list_actions, think=card.think
+        )
+        answer = (*tokenizer.encode(chat_answer(step.action.text)), end)
+        weaver.add(tuple(tokenizer.prompt_ids(asked)), given_tokens(answer))
+    return weaver.sequences()
+
+
+def episode_samples(
+    one: Trajectory, tokenizer: Tokenizer, *, card: PolicyCard, positions: int
+) -> list[Sample]:
+    """Return an episode as samples: actions that were carried out are learnt, all else is read."""
+    learnt = [not step.result.refused for step in one.steps]
+    return [
+        Sample(each.ids, tuple(int(turn != READ and learnt[turn]) for turn in each.turns))
+        for each in episode_sequences(one, tokenizer, card=card, positions=positions)
+    ]
+
+
+class Retelling:
+    """Demonstrations for every epoch: some as they are, some under names drawn for that epoch."""
+
+    def __init__(
+        self, demonstrations: Sequence[Trajectory], names: Names, *, share: float, seed: int
+    ) -> None:
+        """Take what to tell.
+
+        Args:
+            demonstrations: as recorded.
+            names: what may be renamed.
+            share: of the episodes of an epoch, how many are renamed.
+            seed: the same seed gives the same names in the same epoch.
+        """
+        self._demonstrations, self._names = demonstrations, names
+        self._share, self._seed = share, seed
+
+    def epoch(self, number: int) -> list[Trajectory]:
+        """Return the demonstrations as they are told in that epoch."""
+        return [self._told(one, number, place) for place, one in enumerate(self._demonstrations)]
+
+    def _told(self, one: Trajectory, epoch: int, place: int) -> Trajectory:
+        rng = random.Random(derive_seed(self._seed, "retold", epoch, place))
+        if rng.random() >= self._share:
+            return one
+        return retold(one, self._names, rng)
