@@ -41,7 +41,7 @@ class DreamCard:
         plain: dict[str, Any] = asdict(self)
         plain["style"] = str(self.style)
         plain["known"] = {
-            name: sorted(value) if isinstance(value, frozenset) else list(value)
+            name: sorted(value) if isinstance(value, frozenset) else value
             for name, value in plain["known"].items()
         }
         write_atomically(folder / CARD, json.dumps(plain, indent=1, ensure_ascii=False) + "\n")
@@ -77,5 +77,6 @@ def _read(plain: Mapping[str, Any]) -> DreamCard:
             free=frozenset(known["free"]),
             on_sight=frozenset(known["on_sight"]),
             refusal=tuple(known["refusal"]),
+            bare_pages=known.get("bare_pages", True),
         ),
     )

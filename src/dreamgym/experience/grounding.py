@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from dreamgym.experience.phrases import cut, mentions
 from dreamgym.experience.prompt import unmarked
-from dreamgym.experience.state import body_of, split_said
+from dreamgym.experience.state import body_of, page_name, split_said
 from dreamgym.protocols import Reference
 from dreamgym.types import Origin, Transition
 
@@ -46,6 +46,8 @@ class KnownKinds:
     """Kinds that were carried out often, and only ever on things that the state showed."""
     refusal: tuple[str, ...] = ()
     """What the environment most often says to an action that it refuses."""
+    bare_pages: bool = True
+    """Whether a state may be no more than the name of its page."""
 
     @classmethod
     def from_transitions(cls, transitions: Iterable[Transition]) -> KnownKinds:
@@ -54,7 +56,10 @@ class KnownKinds:
         unseen: Counter[str] = Counter()
         free: set[str] = set()
         said: Counter[tuple[str, ...]] = Counter()
+        bare = steps = 0
         for one in transitions:
+            steps += 1
+            bare += is_bare(one.next_state)
             if one.refused:
                 said[split_said(one.next_state)[1]] += 1
                 continue
@@ -66,7 +71,14 @@ class KnownKinds:
         # Sorted first, so that equally frequent words do not depend on the order of the records.
         usual = max(sorted(said), key=lambda words: said[words], default=())
         on_sight = {kind for kind in worked if worked[kind] >= OFTEN and not unseen[kind]}
-        return cls(frozenset(worked), frozenset(free), frozenset(on_sight), usual)
+        return cls(
+            frozenset(worked), frozenset(free), frozenset(on_sight), usual, bare > 0 or not steps
+        )
+
+
+def is_bare(state: str) -> bool:
+    """Say whether a state is no more than the name of its page."""
+    return body_of(state) == page_name(state)
 
 
 @dataclass(frozen=True, slots=True)

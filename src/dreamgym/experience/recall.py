@@ -49,11 +49,17 @@ class TaskRecord:
                 found[content] = OwnStep(one, alike)
         return tuple(sorted(found.values(), key=lambda own: -own.similarity)[:most])
 
-    def pages(self, state: str) -> dict[str, Page]:
+    def pages(
+        self, state: str, references: Sequence[Reference], *, task_id: str
+    ) -> dict[str, Page]:
         """Return every page that is on record, as one who carries what the state says finds it.
 
-        Of several looks of a page the earliest counts: that is how a first visit finds it.
+        Of several looks of a page, the one that a reference shows counts, else the earliest: that
+        is how a first visit finds it.
         """
+        return self._on_record(state) | recalled_pages(references, task_id=task_id, state=state)
+
+    def _on_record(self, state: str) -> dict[str, Page]:
         if not self._steps:
             return {}
         carrying = "\n".join(line for line in state.split("\n") if line.startswith("carrying"))

@@ -45,7 +45,7 @@ def samples(
         name_pages: a page that ledger or references hold is answered by its name alone, as the
             dream will accept it.
     """
-    ledger = Ledger()
+    ledger, known = Ledger(), record or TaskRecord(())
     ledger.show(trajectory.opening.text)
     history: tuple[Turn, ...] = ()
     for one in trajectory.transitions():
@@ -54,7 +54,7 @@ def samples(
             raise ValueError(f"a reference of {one.id} is from its own trajectory: it would leak")
         answer = answer_of(one)
         if name_pages:
-            recalled = record.pages(one.state) if record is not None else {}
+            recalled = known.pages(one.state, references, task_id=one.task_id)
             edit = shorten(answer.edit, one.state, pages=Pages(ledger, recalled))
             answer = replace(answer, edit=edit)
         yield Sample(StepQuery(one.goal, one.state, one.action, history, references), answer, one)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError
-from dreamgym.experience.grounding import Grounding, Refusal
+from dreamgym.experience.grounding import Grounding, Refusal, is_bare
 from dreamgym.experience.ledger import Ledger, Pages
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import StepQuery, Turn
@@ -306,7 +306,7 @@ class DreamEnv:
         doubt = world.pessimism.before(query)
         if doubt:
             return _unknown(query, doubt)
-        recalled = self._record.pages(self._state)
+        recalled = self._record.pages(self._state, references, task_id=self._task.id)
         pages = Pages(self._ledger, recalled) if world.ledger else None
         key = digest("\x1f".join([*self._trail, action]), size=16)
         # Sampled replies get their seed from what they answer: a repeated run repeats them.
@@ -319,8 +319,17 @@ class DreamEnv:
             world.counts["failed_replies"] += 1
             raise _as_failure(error, "step") from error
         world.counts["shared_answers"] += known
-        doubt = world.pessimism.after(query, prediction)
+        doubt = self._unheld_page(prediction) or world.pessimism.after(query, prediction)
         return _unknown(query, doubt) if doubt else prediction
+
+    def _unheld_page(self, prediction: Prediction) -> str:
+        """Return what is wrong with a page that the model named and no memory holds, or nothing."""
+        known = self._world.grounding.known if self._world.grounding is not None else None
+        if known is None or known.bare_pages or prediction.origin is not Origin.MODEL:
+            return ""
+        if not is_bare(prediction.next_state):
+            return ""
+        return f"no memory holds the page '{page_name(prediction.next_state)}'"
 
     def _advance(
         self, action: str, prediction: Prediction, references: tuple[Reference, ...]
