@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -12,6 +13,7 @@ from dreamgym.audit.calibration import calibrate
 from dreamgym.audit.closed_loop import sum_up_loop
 from dreamgym.audit.examples import choose_examples
 from dreamgym.audit.gate import Thresholds
+from dreamgym.audit.interval import Figure, ratio
 from dreamgym.audit.judge import Case, Judged, judge_steps
 from dreamgym.audit.kind import kinds_of
 from dreamgym.audit.luck import Luck, measure_luck
@@ -62,6 +64,8 @@ class Subject:
     """Where similar steps are looked up; None leaves it to the dream."""
     real: World | None = None
     """The real world; without it only recorded trajectories are used."""
+    remembered: AbstractSet[str] = frozenset()
+    """Ids of the tasks that the dream's memory holds episodes of."""
     judge: LLM | None = None
 
 
@@ -124,7 +128,13 @@ async def audit(
             seconds=time.monotonic() - started,
         ),
         thresholds=wanted.thresholds,
+        familiar=_familiar(subject, [*retold, *_flat(played)]),
     )
+
+
+def _familiar(subject: Subject, pairs: Sequence[Pair]) -> Figure:
+    tasks = {pair.real.task.id for pair in pairs}
+    return ratio((task, task in subject.remembered, 1) for task in tasks)
 
 
 Pairs = dict[str, tuple[Pair, ...]]

@@ -341,6 +341,7 @@ def _cost(report: AuditReport) -> str:
         "Cost",
         _note(
             f"{cost.real_steps} real steps, {cost.dream_steps} dreamed steps, "
-            f"{cost.seconds:.0f} seconds. Who decided the dream's steps: {origins or 'nobody'}."
+            f"{cost.seconds:.0f} seconds. Who decided the dream's steps: {origins or 'nobody'}. "
+            f"The dream's memory holds other episodes of {report.familiar.mean:.0%} of the tasks."
         ),
     )

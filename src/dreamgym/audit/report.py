@@ -9,6 +9,7 @@ from dreamgym.audit.bound import Bound
 from dreamgym.audit.calibration import Calibration
 from dreamgym.audit.closed_loop import ClosedLoop
 from dreamgym.audit.gate import GateFigures, Thresholds, check_gate
+from dreamgym.audit.interval import Figure
 from dreamgym.audit.judge import Judged
 from dreamgym.audit.luck import Luck
 from dreamgym.audit.on_policy import OnPolicy
@@ -63,6 +64,8 @@ class AuditReport:
     """Who decided the dream's steps, all measures together."""
     cost: Cost
     thresholds: Thresholds
+    familiar: Figure
+    """The share of audited tasks of which the dream's memory holds other episodes."""
 
     @property
     def figures(self) -> GateFigures:
@@ -99,6 +102,7 @@ class AuditReport:
             "calibration": self.calibration.plain(),
             "judge": self.judged.plain() if self.judged else None,
             "origins": dict(self.origins),
+            "familiar_tasks": self.familiar.plain(),
             "cost": {
                 "real_steps": self.cost.real_steps,
                 "dream_steps": self.cost.dream_steps,

@@ -15,7 +15,7 @@ from dreamgym.audit.drift import DriftPoint
 from dreamgym.audit.interval import Figure
 
 WIDTH, HEIGHT = 360, 240
-LEFT, RIGHT, TOP, BOTTOM = 38, 12, 12, 36
+LEFT, RIGHT, TOP, BOTTOM = 50, 12, 12, 36
 
 
 def bar(figure: Figure, *, low: float = 0.0, high: float = 1.0, limit: float | None = None) -> str:

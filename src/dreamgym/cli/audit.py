@@ -79,6 +79,7 @@ def audit(
         [
             ("real steps", report.cost.real_steps),
             ("dream steps", report.cost.dream_steps),
+            ("tasks that memory knows", f"{report.familiar.mean:.0%}"),
             ("seconds", f"{report.cost.seconds:.1f}"),
             ("result", run.result_path),
             ("page", run.path / PAGE),

@@ -12,6 +12,7 @@ from dreamgym.agents.behaviour import BEHAVIOURS
 from dreamgym.audit import AuditPlan, AuditReport, Player, Subject, Thresholds, audit
 from dreamgym.audit.page import audit_page
 from dreamgym.config import AuditConfig, RunConfig
+from dreamgym.dreams import Dream
 from dreamgym.envs.world import RealWorld
 from dreamgym.errors import ConfigError
 from dreamgym.files import write_atomically
@@ -33,9 +34,23 @@ async def run_audit(
     for name, value in (("world", wanted.world), ("data", wanted.data)):
         if not value:
             raise ConfigError(f"audit.{name} is not set: add --{name} and a folder")
+    dream = dreams.open_dream(Path(wanted.world), config=config.dream)
+    try:
+        return await audit_dream(dream, config, run, on_progress=on_progress)
+    finally:
+        await dream.close()
+
+
+async def audit_dream(
+    dream: Dream,
+    config: RunConfig,
+    run: RunDir,
+    *,
+    on_progress: Callable[[float, str], None] = lambda share, stage: None,
+) -> AuditReport:
+    """Audit a dream that is open."""
+    wanted = config.audit
     async with AsyncExitStack() as stack:
-        dream = dreams.open_dream(Path(wanted.world), config=config.dream)
-        stack.push_async_callback(dream.close)
         spec = wanted.env or dream.card.env
         trajectories = read_held_out(config, spec)
         real = None
@@ -54,6 +69,7 @@ async def run_audit(
                 embedder=build.make_embedder(config.replay.embedder),
                 memory=dream.memory,
                 real=real,
+                remembered=dreams.recorded_openings(dream.store, dream.card.env).keys(),
                 judge=judge,
             ),
             trajectories,
