@@ -204,12 +204,15 @@ async def make_slots(
     max_steps: int,
     seed: int,
     repeat: bool = True,
+    most_tasks: int = 0,
 ) -> tuple[Slot, ...]:
     """Lay out the episodes of a split, under the name of the engine that will answer them.
 
-    With `repeat` off each task is played once at most, however many episodes are asked for.
+    With `repeat` off each task is played once at most, however many episodes are asked for; with
+    `most_tasks` only the first so many tasks are played.
     """
     tasks: tuple[Task, ...] = await world.tasks(Split(split))
+    tasks = tasks[:most_tasks] if most_tasks else tasks
     if policy(0).name == "expert":
         await _check_expert(world, tasks[:3])
     info = await world.info()

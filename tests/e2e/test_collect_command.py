@@ -38,6 +38,13 @@ def test_collect_leaves_a_result_and_a_store(shell, staircase):
     assert len(stored(shell.folder / "whole/experience.sqlite")) == 120
 
 
+def test_few_tasks_are_played_several_times(shell, staircase):
+    shell(*collect_words(staircase, "few", "--tasks", "7"))
+    found = stored(shell.folder / "few/experience.sqlite")
+    assert len({trajectory.task.id for trajectory in found}) == 7
+    assert len({trajectory.id for trajectory in found}) == 120
+
+
 def test_a_run_is_not_repeated_by_accident(shell, staircase):
     words = collect_words(staircase, "once")
     shell(*words)

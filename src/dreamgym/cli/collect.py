@@ -19,6 +19,7 @@ from dreamgym.runs import RunDir
 
 Split = Annotated[str | None, typer.Option("--split", help="train, dev or test.")]
 Episodes = Annotated[int | None, typer.Option("--episodes", help="How many episodes.")]
+Tasks = Annotated[int | None, typer.Option("--tasks", help="Use only the first so many tasks.")]
 Policy = Annotated[
     str | None,
     typer.Option(
@@ -35,6 +36,7 @@ def collect(
     env: options.Env = None,
     split: Split = None,
     episodes: Episodes = None,
+    tasks: Tasks = None,
     policy: Policy = None,
     seed: options.Seed = None,
     store: StorePath = None,
@@ -50,6 +52,7 @@ def collect(
         "env.spec": env,
         "collect.split": split,
         "collect.episodes": episodes,
+        "collect.tasks": tasks,
         "collect.policy": policy,
         "seed": seed,
         "replay.store": str(options.store_at(store).absolute()) if store else None,

@@ -41,6 +41,8 @@ class CollectConfig:
     """Which tasks: train, dev or test."""
     episodes: int = 100
     """How many episodes; tasks are taken in order, again from the first when they run out."""
+    tasks: int = 0
+    """Use only so many tasks of the split, so that each is played several times; 0 means all."""
     policy: str = "mixed"
     """Who acts: expert, random, noisy, probe, wander, mixed, `module:function`, a model folder."""
     noise: float = 0.3
@@ -57,6 +59,7 @@ class CollectConfig:
         if self.split not in list(Split):
             raise ConfigError(f"collect.split '{self.split}'.{did_you_mean(self.split, Split)}")
         _at_least("collect.episodes", self.episodes, 1)
+        _at_least("collect.tasks", self.tasks, 0)
         _at_least("collect.max_steps", self.max_steps, 1)
         _at_least("collect.concurrency", self.concurrency, 1)
         _share("collect.noise", self.noise)

@@ -71,6 +71,7 @@ async def run_collect(
             policy=policy,
             max_steps=wanted.max_steps,
             seed=config.seed,
+            most_tasks=wanted.tasks,
         )
         run.begin()
         finished = store.trajectory_ids()
