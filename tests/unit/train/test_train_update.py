@@ -12,8 +12,10 @@ import pytest
 import torch
 from made_episodes import BROKEN, made_episode, made_group
 from small_policy import demonstrate, play, small_llama, tasks
+from torch.nn import functional
 
 from dreamgym.errors import ConfigError
+from dreamgym.models.llama import Llama
 from dreamgym.train.algorithms import Credit, Gigpo, Grpo, Ppo
 from dreamgym.train.batch import Row, collate
 from dreamgym.train.critic import make_critic
@@ -218,6 +220,32 @@ def test_recomputed_logprobs_take_the_samplers_place(groups):
 
 def shifted(sequence: TokenSequence) -> TokenSequence:
     return replace(sequence, logprobs=tuple(p - 0.3 for p in sequence.logprobs))
+
+
+class Dropping(Llama):
+    """A model with strong dropout."""
+
+    def hidden(self, ids, **places):
+        return functional.dropout(super().hidden(ids, **places), 0.5, self.training)
+
+
+def test_dropout_is_off_while_policies_are_compared(groups):
+    steady = small_llama(spread=0.5)
+    model = Dropping(steady.shape)
+    model.load_state_dict(steady.state_dict())
+    learner = Learner(model.train(), UpdatePlan(), reference=steady)
+    figures = learner.improve(Grpo().credit(groups), PolicyObjective(), step=0)
+    assert figures["actor/mismatch_kl"] == pytest.approx(0, abs=1e-9)
+    assert figures["actor/kl"] == pytest.approx(0, abs=1e-9)
+    preferred = learner.prefer(preference_pairs(groups), step=0)
+    assert abs(preferred["dpo/margin"]) < 0.1
+    # Demonstrations are learnt with dropout, which is the same whenever a step is made.
+    shown = demonstrate(tasks(8, SEED))
+    losses = [learner.clone(shown, step=0, learning_rate=1e-12)["sft/loss"] for _ in range(2)]
+    other = learner.clone(shown, step=1, learning_rate=1e-12)["sft/loss"]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-6)
+    assert losses[0] != pytest.approx(other, abs=1e-3)
+    assert not model.training
 
 
 def test_an_update_ends_before_the_policy_is_too_far(groups):
