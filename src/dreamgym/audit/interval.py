@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -89,8 +90,17 @@ def _interval(table: np.ndarray, mean: float, *, signed: bool) -> tuple[float, f
         return rate.low, rate.high
     if clusters == 1:
         return (-1.0, 1.0) if signed else (0.0, 1.0)
-    rng = np.random.default_rng(derive_seed("bootstrap", clusters))
-    drawn = table[rng.integers(0, clusters, size=(DRAWS, clusters))].sum(axis=1)
+    drawn = _draws(clusters) @ table
     drawn = drawn[drawn[:, 1] > 0]
     low, high = np.quantile(drawn[:, 0] / drawn[:, 1], (0.025, 0.975))
     return float(low), float(high)
+
+
+@lru_cache(maxsize=16)
+def _draws(clusters: int) -> np.ndarray:
+    """Return how often each episode is in each draw; the same for every figure of as many."""
+    rng = np.random.default_rng(derive_seed("bootstrap", clusters))
+    chosen = rng.integers(0, clusters, size=(DRAWS, clusters))
+    flat = (chosen + np.arange(DRAWS)[:, None] * clusters).ravel()
+    counts = np.bincount(flat, minlength=DRAWS * clusters).reshape(DRAWS, clusters)
+    return counts.astype(np.float64)

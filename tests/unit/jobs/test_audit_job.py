@@ -1,0 +1,125 @@
+"""The audit job: settings in, a result, a page and a verdict out."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from stairs_engine import dreaming
+
+from dreamgym.config import AuditConfig, DreamConfig, load_config
+from dreamgym.dreams import card_for, dream_over
+from dreamgym.errors import ConfigError
+from dreamgym.jobs.audit import audit_dream, plan_of, read_held_out, run_audit
+from dreamgym.jobs.collect import run_collect
+from dreamgym.runs import open_run
+
+SPEC = "py/stairs_engine:make_engine"
+
+
+def new_run(path):
+    return open_run(path, config="", about={}, resume=False)
+
+
+def settings(folder, *more):
+    return load_config(
+        settings=[
+            f"env.spec='{SPEC}'", "env.workers=1", f"audit.data='{folder / 'held.sqlite'}'",
+            "audit.world='stairs'", "audit.luck_episodes=2", *more,
+        ]
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with recorded steps to remember with, and with held-out ones."""
+    place = tmp_path_factory.mktemp("audit")
+    for name, split in (("memory", "train"), ("held", "dev")):
+        config = settings(
+            place, f"replay.store='{place / name}.sqlite'", f"collect.split='{split}'",
+            "collect.episodes=12", "collect.max_steps=8",
+        )  # fmt: skip
+        run = new_run(place / name)
+        asyncio.run(run_collect(config, run))
+        run.close()
+    return place
+
+
+def audit(folder, run, *more):
+    async def once():
+        card = card_for(folder / "memory.sqlite", SPEC, DreamConfig())
+        dream = dream_over(dreaming(), card, config=DreamConfig())
+        try:
+            return await audit_dream(dream, settings(folder, *more), run)
+        finally:
+            await dream.close()
+
+    try:
+        return asyncio.run(once())
+    finally:
+        run.close()
+
+
+def test_a_true_dream_passes_and_leaves_result_and_page(folder, tmp_path):
+    report = audit(
+        folder, new_run(tmp_path / "run"), "audit.policies='stairs_engine:climber, random'"
+    )
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert report.reasons == ()
+    assert result["gate"] == {
+        "open": True, "reasons": [], "thresholds": result["gate"]["thresholds"],
+    }  # fmt: skip
+    assert result["env"] == SPEC
+    assert [one["policy"] for one in result["on_policy"]] == ["stairs_engine:climber"]
+    assert result["on_policy"][0]["precision"]["mean"] == 1.0
+    assert result["cost"]["real_steps"] == report.cost.real_steps > 0
+    assert result["familiar_tasks"]["mean"] == 0.0
+    assert "random (retold)" in result["closed_loop"]["policies"]
+    assert "The gate is <b>open</b>" in (tmp_path / "run" / "audit.html").read_text()
+
+
+def test_without_policies_no_real_step_is_taken_and_the_gate_stays_shut(folder, tmp_path):
+    report = audit(folder, new_run(tmp_path / "run"))
+    assert report.cost.real_steps == 0
+    assert report.on_policy == ()
+    assert "on-policy precision was not measured" in report.reasons
+
+
+def test_the_same_seed_draws_the_same_episodes(folder):
+    few = settings(folder, "audit.episodes=5")
+    drawn = [one.id for one in read_held_out(few, SPEC)]
+    assert len(drawn) == 5
+    assert drawn == [one.id for one in read_held_out(few, SPEC)]
+    other = read_held_out(settings(folder, "audit.episodes=5", "seed=1"), SPEC)
+    assert drawn != [one.id for one in other]
+
+
+def test_what_is_missing_is_told(folder, tmp_path):
+    with pytest.raises(ConfigError, match="no experience store"):
+        read_held_out(settings(folder, "audit.data='nowhere'"), SPEC)
+    with pytest.raises(ConfigError, match=r"collect --env .* --split train"):
+        read_held_out(settings(folder, "audit.split='train'"), SPEC)
+    run = new_run(tmp_path / "run")
+    with pytest.raises(ConfigError, match="--world"):
+        asyncio.run(run_audit(settings(folder, "audit.world=''"), run))
+    with pytest.raises(ConfigError, match="holds no dream"):
+        asyncio.run(run_audit(settings(folder, f"audit.world='{tmp_path}'"), run))
+    run.close()
+
+
+def test_every_threshold_of_the_settings_reaches_the_gate():
+    config = AuditConfig(min_precision=0.5, max_gap=0.4, min_wins=1, max_failed=0.9)
+    wanted = plan_of(config).thresholds
+    assert (wanted.min_precision, wanted.max_gap, wanted.min_wins, wanted.max_failed) == (
+        0.5, 0.4, 1, 0.9,
+    )  # fmt: skip
+    assert plan_of(replace(config, judge=7)).judge_cases == 7
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["split='all'", "episodes=0", "luck_repeats=-1", "max_gap=1.5", "gamma=1.0", "delta=-1.0"],
+)
+def test_settings_out_of_range_are_refused(setting):
+    with pytest.raises(ConfigError, match="audit"):
+        load_config(settings=[f"audit.{setting}"])
