@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from dreamgym.errors import LLMBudget, LLMDown, LLMError
 from dreamgym.experience.edit import Edit, Verb, diff, render
@@ -208,7 +209,7 @@ async def _taught(
         teacher_prompt(trajectory),
         max_tokens=max_tokens,
         seed=seed,
-        json_schema=json.dumps(_SCHEMA),
+        json_schema=json.dumps(_schema(len(trajectory.steps))),
     )
     try:
         lesson = (await ask(llm, request, read, retries=retries)).value
@@ -224,23 +225,20 @@ def is_annotated(trajectory: Trajectory) -> bool:
     return all(step.reasoning for step in trajectory.steps)
 
 
-_TEXT = {"type": "string"}
-_SCHEMA = {
-    "type": "object",
-    "required": ["task_tutorial", "state_transitions"],
-    "properties": {
-        "task_tutorial": {
-            "type": "object",
-            "required": list(_TUTORIAL),
-            "properties": dict.fromkeys(_TUTORIAL, _TEXT),
-        },
-        "state_transitions": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["step_id", "transition_plan"],
-                "properties": {"step_id": {"type": "integer"}, "transition_plan": _TEXT},
-            },
-        },
-    },
-}
+def _schema(steps: int) -> dict[str, Any]:
+    """Return what an answer about so many steps must look like, for servers that enforce it."""
+    text = {"type": "string"}
+    entry = _object({"step_id": {"type": "integer"}, "transition_plan": text})
+    plans = {"type": "array", "items": entry, "minItems": steps, "maxItems": steps}
+    tutorial = _object(dict.fromkeys(_TUTORIAL, text))
+    return _object({"task_tutorial": tutorial, "state_transitions": plans})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    # Hosted servers refuse an object that leaves open which fields it has.
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

@@ -77,6 +77,6 @@ def _read(plain: Mapping[str, Any]) -> DreamCard:
             free=frozenset(known["free"]),
             on_sight=frozenset(known["on_sight"]),
             refusal=tuple(known["refusal"]),
-            bare_pages=known.get("bare_pages", True),
+            bare=None if known["bare"] is None else frozenset(known["bare"]),
         ),
     )

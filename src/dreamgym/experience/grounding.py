@@ -9,10 +9,12 @@ kind was carried out often, and always on things in sight; this one is about som
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dreamgym.experience.ledger import only_named
 from dreamgym.experience.phrases import cut, mentions
 from dreamgym.experience.prompt import unmarked
 from dreamgym.experience.state import body_of, page_name, split_said
@@ -46,8 +48,9 @@ class KnownKinds:
     """Kinds that were carried out often, and only ever on things that the state showed."""
     refusal: tuple[str, ...] = ()
     """What the environment most often says to an action that it refuses."""
-    bare_pages: bool = True
-    """Whether a state may be no more than the name of its page."""
+    bare: frozenset[str] | None = None
+    """Pages, without their numbers, of which no more than the name was told when they were first
+    seen; None where that is usual. Any other page must come with its content or from memory."""
 
     @classmethod
     def from_transitions(cls, transitions: Iterable[Transition]) -> KnownKinds:
@@ -56,10 +59,11 @@ class KnownKinds:
         unseen: Counter[str] = Counter()
         free: set[str] = set()
         said: Counter[tuple[str, ...]] = Counter()
-        bare = steps = 0
+        moves, bare = 0, Counter[str]()
         for one in transitions:
-            steps += 1
-            bare += is_bare(one.next_state)
+            if page_name(one.state) != page_name(one.next_state):
+                moves += 1
+                bare[without_numbers(only_named(one.state, one.next_state))] += 1
             if one.refused:
                 said[split_said(one.next_state)[1]] += 1
                 continue
@@ -71,14 +75,21 @@ class KnownKinds:
         # Sorted first, so that equally frequent words do not depend on the order of the records.
         usual = max(sorted(said), key=lambda words: said[words], default=())
         on_sight = {kind for kind in worked if worked[kind] >= OFTEN and not unseen[kind]}
-        return cls(
-            frozenset(worked), frozenset(free), frozenset(on_sight), usual, bare > 0 or not steps
-        )
+        del bare[""]
+        named = None if 2 * bare.total() >= moves else frozenset(bare)
+        return cls(frozenset(worked), frozenset(free), frozenset(on_sight), usual, named)
+
+    def must_be_on_record(self, state: str, next_state: str) -> str:
+        """Return the name of a page that a step merely names and that is never bare, or nothing."""
+        if self.bare is None:
+            return ""
+        name = only_named(state, next_state)
+        return "" if without_numbers(name) in self.bare else name
 
 
-def is_bare(state: str) -> bool:
-    """Say whether a state is no more than the name of its page."""
-    return body_of(state) == page_name(state)
+def without_numbers(text: str) -> str:
+    """Return a text with every number replaced by a sign."""
+    return re.sub(r"\d+", "#", text)
 
 
 @dataclass(frozen=True, slots=True)

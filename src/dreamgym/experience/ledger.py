@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dreamgym.experience.edit import Edit, Op, Verb, apply
+from dreamgym.experience.edit import Edit, Op, Verb, apply, diff
 from dreamgym.experience.state import (
     SEPARATOR,
     body_of,
@@ -40,6 +40,10 @@ class Page:
                 body += rest
                 rest = []
         return "\n".join([*body, *rest])
+
+    def tells_more_than(self, name: str) -> bool:
+        """Say whether there is more to the page than its name."""
+        return any(line not in (None, name) for line in self.lines)
 
 
 def page_of(state: str) -> Page:
@@ -173,6 +177,18 @@ def shorten(edit: Edit, state: str, *, pages: Pages) -> Edit:
         own = [op for op in edit.ops if _is_about_carrying(op, state)]
         named = replace(edit, ops=(Op(Verb.REPLACE, 0, name), *own))
     return named if resolve(named, state, pages=pages)[0] == after else edit
+
+
+def only_named(state: str, next_state: str) -> str:
+    """Return the name of another page of which a step tells nothing else, or nothing."""
+    name = page_name(next_state)
+    if name == page_name(state):
+        return ""
+    edit = diff(state, next_state)
+    if edit.page is not None:
+        return name if not page_of(edit.page).tells_more_than(name) else ""
+    told = [op for op in edit.ops if not _is_about_carrying(op, state)]
+    return name if told == [Op(Verb.REPLACE, 0, name)] else ""
 
 
 def _is_about_carrying(op: Op, state: str) -> bool:

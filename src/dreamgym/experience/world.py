@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError
-from dreamgym.experience.grounding import Grounding, Refusal, is_bare
+from dreamgym.experience.grounding import Grounding, Refusal
 from dreamgym.experience.ledger import Ledger, Pages
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import StepQuery, Turn
@@ -325,11 +325,10 @@ class DreamEnv:
     def _unheld_page(self, prediction: Prediction) -> str:
         """Return what is wrong with a page that the model named and no memory holds, or nothing."""
         known = self._world.grounding.known if self._world.grounding is not None else None
-        if known is None or known.bare_pages or prediction.origin is not Origin.MODEL:
+        if known is None or prediction.origin is not Origin.MODEL:
             return ""
-        if not is_bare(prediction.next_state):
-            return ""
-        return f"no memory holds the page '{page_name(prediction.next_state)}'"
+        name = known.must_be_on_record(self._state, prediction.next_state)
+        return f"no memory holds the page '{name}'" if name else ""
 
     def _advance(
         self, action: str, prediction: Prediction, references: tuple[Reference, ...]

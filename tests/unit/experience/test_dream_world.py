@@ -274,7 +274,7 @@ def test_a_named_page_comes_from_a_reference_of_the_same_task_only():
     unknown = play(dream(playing(answer=naming)), ("move west",), memory=Shelf(other))
     assert unknown.steps[0].result.observation.text == "hall"
     strict = dream(playing(answer=naming), grounding=Grounding(KnownKinds(
-        frozenset({"move _"}), bare_pages=False
+        frozenset({"move _"}), bare=frozenset()
     )))  # fmt: skip
     nowhere = play(strict, ("move west",), memory=Shelf(other))
     assert nowhere.stop is StopReason.TRUNCATED

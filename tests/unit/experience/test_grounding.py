@@ -48,7 +48,7 @@ def test_kinds_free_phrases_and_refusal_words_come_from_records():
         ]
     )
     assert known == KnownKinds(
-        frozenset({"move _", "take _"}), frozenset(), frozenset({"move _"}), ("no",), False
+        frozenset({"move _", "take _"}), frozenset(), frozenset({"move _"}), ("no",), frozenset()
     )
 
 

@@ -2,7 +2,7 @@
 
 from small_house import OPENING, page, transition
 
-from dreamgym.experience.grounding import Grounding, KnownKinds
+from dreamgym.experience.grounding import KnownKinds
 from dreamgym.experience.recall import Records, TaskRecord, joined
 from dreamgym.replay.lookup import Hit
 
@@ -37,6 +37,9 @@ def test_a_memory_without_a_record_of_tasks_is_no_mistake():
     assert Records().of(None, "house#0", None).similar(OPENING, "move west", most=1) == ()
 
 
-def test_whether_states_can_be_bare_names_is_read_off_the_records():
-    assert not KnownKinds.from_transitions([transition(OPENING, "move west")]).bare_pages
-    assert Grounding(KnownKinds.from_transitions([])).known.bare_pages
+def test_which_pages_may_be_bare_names_is_read_off_the_records():
+    house = KnownKinds.from_transitions([transition(OPENING, "move west")])
+    assert house.bare == frozenset()
+    assert house.must_be_on_record(OPENING, "hall") == "hall"
+    assert house.must_be_on_record(OPENING, page("hall")) == ""
+    assert KnownKinds.from_transitions([]).must_be_on_record(OPENING, "hall") == ""
