@@ -5,10 +5,7 @@ Nothing is asserted about the model's wit, only about what goes to and fro.
 
 import asyncio
 import json
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +16,6 @@ from dreamgym.types import Message, Request
 
 pytestmark = [pytest.mark.slow, pytest.mark.own_venv]
 
-SCRIPT = Path(__file__).with_name("serve_smollm2.py")
-CANNOT_INSTALL = 3
 SCHEMA = json.dumps(
     {
         "type": "object",
@@ -29,33 +24,6 @@ SCHEMA = json.dumps(
         "additionalProperties": False,
     }
 )
-
-
-@pytest.fixture(scope="module")
-def base_url():
-    process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), "--seconds", "300"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        url = process.stdout.readline().strip()
-        if not url:
-            words = process.communicate()[1]
-            if process.returncode == CANNOT_INSTALL:
-                pytest.skip(f"the wheels cannot be had here: {words[-200:]}")
-            raise RuntimeError(words)
-        assert url.startswith("http://127.0.0.1:")
-        yield url
-        process.stdin.close()
-        assert process.wait(20) == 0, "it ends when its input does"
-    finally:
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            stream.close()
 
 
 def talk(base_url, conversation, **settings):

@@ -159,13 +159,15 @@ async def _annotate(
             concurrency=config.llm.concurrency,
             skip=lambda trajectory: False,
             seed=work.seed,
-            on_leftover=work.take,
+            on_leftover=work.keep,
         )
+    done = 0
     # Closed here and now: what is finished must be stored before the store is closed.
     async with aclosing(stream):
-        async for number, taught in _counted(stream):
+        async for taught in stream:
             work.take(taught)
-            on_progress(Annotating(number, total, len(work.failures), _figures(llm)))
+            done += 1
+            on_progress(Annotating(done, total, len(work.failures), _figures(llm)))
 
 
 async def _by_rule(trajectories: Iterable[Trajectory]) -> AsyncGenerator[Taught, None]:
@@ -173,15 +175,6 @@ async def _by_rule(trajectories: Iterable[Trajectory]) -> AsyncGenerator[Taught,
         explained = annotate_by_rule(trajectory)
         yield Taught(explained, Lesson("", "", "", ()))
         await asyncio.sleep(0)  # Where an interrupt comes in.
-
-
-async def _counted(
-    stream: AsyncGenerator[Taught, None],
-) -> AsyncGenerator[tuple[int, Taught], None]:
-    number = 0
-    async for taught in stream:
-        number += 1
-        yield number, taught
 
 
 @dataclass(slots=True)
@@ -254,16 +247,21 @@ class _Work:
 
     def take(self, taught: Taught) -> None:
         """Store an explained trajectory, or take note of why it is not."""
-        trajectory = taught.trajectory
         if taught.lesson is None:
-            self._fail(trajectory, taught.problem)
+            self._fail(taught.trajectory, taught.problem)
+        else:
+            self.keep(taught)
+
+    def keep(self, taught: Taught) -> None:
+        """Store a trajectory if it was explained."""
+        trajectory, lesson = taught.trajectory, taught.lesson
+        if lesson is None:
             return
         half = self._half.pop(trajectory.id, None)
         if half is not None:
             pairs = zip(half.steps, trajectory.steps, strict=True)
             trajectory = half.with_reasoning(tuple(a.reasoning or b.reasoning for a, b in pairs))
         self.store.update(trajectory)
-        lesson = taught.lesson
         words = {
             "plan": lesson.plan,
             "success_mode": lesson.success_mode,
