@@ -29,28 +29,22 @@ RULE_DIGEST = digest("explanations by rule, 1")
 
 
 def explain(transition: Transition) -> str:
-    """Explain a step by rule: where its things are, what becomes of it, what changes.
+    """Explain a step by rule: which of its things are missing, what becomes of it, what changes.
 
     The explanation comes before the answer when a model learns it, so it goes the way one has to
-    think: first find what the action is about, then decide, then say what follows.
+    think: first what the action is about, then the decision, then what follows from it.
     """
     known = items(transition.state)
-    phrases = cut(transition.action).phrases
-    found = [f"{phrase} {_where(places(known, phrase))}" for phrase in phrases]
+    missing = [phrase for phrase in cut(transition.action).phrases if not places(known, phrase)]
     verdict = "refused" if transition.refused else "carried out"
     change = _change(transition, diff(transition.state, transition.next_state))
-    parts = [", ".join(found) or "about nothing in particular", f"{verdict}: {change}"]
+    parts = [f"{phrase} is not in sight" for phrase in missing]
+    parts.append(f"{verdict}: {change}")
     if transition.success:
         parts.append("the task is achieved")
     elif transition.done:
         parts.append("the task is lost")
     return "; ".join(parts)
-
-
-def _where(numbers: tuple[int, ...]) -> str:
-    if not numbers:
-        return "nowhere"
-    return "at " + " ".join(f"#{number}" for number in numbers[:_SHOWN_PLACES])
 
 
 def _change(transition: Transition, edit: Edit) -> str:

@@ -51,3 +51,23 @@ def mentions(text: str, phrase: str) -> bool:
 def places(items: Sequence[str], phrase: str) -> tuple[int, ...]:
     """Return the numbers of the items that mention a phrase."""
     return tuple(number for number, item in enumerate(items) if mentions(item, phrase))
+
+
+_PLACES, _QUOTED = 2, 8
+
+
+def located(items: Sequence[str], action: str) -> tuple[str, ...]:
+    """Say where each thing that an action is about is found among the items of a state.
+
+    Finding a word is what small models do badly and a rule does well. Short items are quoted, so
+    that what is there need not be looked up either.
+    """
+    found = []
+    for phrase in cut(action).phrases:
+        numbers = places(items, phrase)[:_PLACES]
+        quoted = (
+            f"#{number} {items[number]}" if len(items[number].split()) <= _QUOTED else f"#{number}"
+            for number in numbers
+        )
+        found.append(f"{phrase} at {' and '.join(quoted)}" if numbers else f"{phrase} nowhere")
+    return tuple(found)

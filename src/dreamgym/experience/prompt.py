@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dreamgym.experience.edit import Edit, diff, parse, render
-from dreamgym.experience.state import SAID, body_of, numbered, split_said, with_said
+from dreamgym.experience.phrases import located
+from dreamgym.experience.state import SAID, body_of, items, numbered, split_said, with_said
 from dreamgym.protocols import Reference
 from dreamgym.types import Message, Transition, digest
 
 MARKS = (
-    "<goal>", "<notes>", "<past>", "<refs>", "<state>", "<act>", "<why>", "<then>",
-    "<ok>", "<refused>", "<page>", "<reward>", "<win>", "<lose>", "<cont>", "<end>",
+    "<goal>", "<notes>", "<past>", "<refs>", "<same>", "<state>", "<act>", "<at>", "<why>",
+    "<then>", "<ok>", "<refused>", "<page>", "<reward>", "<win>", "<lose>", "<cont>", "<end>",
 )  # fmt: skip
 """The special words of the compact style: one token each in a vocabulary made for it."""
 END = "<end>"
@@ -71,6 +72,8 @@ class StepQuery:
     action: str
     history: tuple[Turn, ...] = ()
     references: tuple[Reference, ...] = ()
+    task_id: str = ""
+    """References of this very task are facts about it, those of others only alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,11 +350,13 @@ def _compact(query: StepQuery, switches: Switches) -> str:
     if switches.references:
         # The nearest one last: closest to where the answer begins.
         parts += [
-            _compact_reference(one.transition, state=switches.reference_states)
+            ("<same>" if one.transition.task_id == query.task_id else "<refs>")
+            + _compact_reference(one.transition, state=switches.reference_states)
             for one in reversed(query.references)
         ]
     parts.append(f"<state>{unmarked(numbered(query.state))}")
-    parts.append(f"<act>{unmarked(_one_line(query.action))}")
+    action = unmarked(_one_line(query.action))
+    parts += [f"<act>{action}<at>", "\n".join(map(unmarked, located(items(query.state), action)))]
     return "".join(parts) + ("<why>" if switches.reasoning else "<then>")
 
 
@@ -363,7 +368,7 @@ def _compact_turn(turn: Turn) -> str:
 def _compact_reference(one: Transition, *, state: bool) -> str:
     before = unmarked(numbered(one.state)) if state else ""
     answer = _compact_rest(answer_of(one, reasoning=""))
-    return f"<refs>{before}<act>{unmarked(_one_line(one.action))}<then>{answer}"
+    return f"{before}<act>{unmarked(_one_line(one.action))}<then>{answer}"
 
 
 def _compact_answer(answer: StepAnswer, *, reasoning: bool) -> str:
@@ -426,5 +431,5 @@ def _compact_reward(text: str | None, *, won: bool) -> float:
         raise ValueError(f"<reward> is '{text[:40]}', which is not a number") from None
 
 
-PROMPT_DIGEST = digest("\x1f".join([SYSTEM, *MARKS, "layout 1"]))
+PROMPT_DIGEST = digest("\x1f".join([SYSTEM, *MARKS, "layout 2"]))
 """Changes with the prompts: part of every dreamed record. Raise the layout when it changes."""

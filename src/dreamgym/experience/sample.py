@@ -57,6 +57,9 @@ def samples(
             recalled = known.pages(one.state, references, task_id=one.task_id)
             edit = shorten(answer.edit, one.state, pages=Pages(ledger, recalled))
             answer = replace(answer, edit=edit)
-        yield Sample(StepQuery(one.goal, one.state, one.action, history, references), answer, one)
+        query = StepQuery(
+            one.goal, one.state, one.action, history, references=references, task_id=one.task_id
+        )
+        yield Sample(query, answer, one)
         history += (Turn(one.action, split_said(one.next_state)[1], one.refused),)
         ledger.show(one.next_state)

@@ -301,7 +301,12 @@ class DreamEnv:
     async def _predicted(self, action: str, references: tuple[Reference, ...]) -> Prediction:
         world = self._world
         query = StepQuery(
-            self._task.goal, self._state, action, tuple(self._history), references=references
+            self._task.goal,
+            self._state,
+            action,
+            tuple(self._history),
+            references=references,
+            task_id=self._task.id,
         )
         doubt = world.pessimism.before(query)
         if doubt:

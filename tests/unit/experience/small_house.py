@@ -59,7 +59,7 @@ def transition(state, action, *, task_id="house#0", number=0):
 def question(prompt):
     """Return (state, action) as a prompt of either style shows them."""
     full = re.search(r"Current state:\n(.*?)\n\nAction: ([^\n]*)", prompt, re.DOTALL)
-    found = full or re.search(r".*<state>(.*?)<act>(.*?)<(?:why|then)>", prompt, re.DOTALL)
+    found = full or re.search(r".*<state>(.*?)<act>(.*?)<at>", prompt, re.DOTALL)
     return re.sub(r"#\d+ ", "", found[1]), found[2]
 
 

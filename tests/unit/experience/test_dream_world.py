@@ -341,9 +341,9 @@ def test_ablations_change_what_is_shown():
         check_against_rules(trajectory)
         prompts[name] = llm.requests[-1].prompt
     assert "<past>move west" in prompts["none"]
-    assert "<refs>" in prompts["none"]
+    assert "<same>" in prompts["none"]
     assert "<past>" not in prompts["history"]
-    assert "<refs>" not in prompts["references"]
+    assert "<same>" not in prompts["references"]
     assert prompts["none"].endswith("<why>")
     assert prompts["reasoning"].endswith("<then>")
 
