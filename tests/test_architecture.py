@@ -22,7 +22,7 @@ LEVELS = {
     "eval": 5, "audit": 5,
     "train": 6,
     "build": 7, "dreams": 7,
-    "jobs": 8,
+    "jobs": 8, "gym": 8,
     "cli": 9,
 }  # fmt: skip
 SAME_LEVEL = {("protocols", "types"), ("config", "files"), ("runs", "files"), ("codec", "files"),
@@ -43,7 +43,7 @@ CONFINED = {
     "textworld_express": ("envs/textworld_express",),
     "py4j": ("envs/textworld_express",),
     "pyarrow": ("records",),
-    "gymnasium": ("envs/gym",),
+    "gymnasium": ("envs/gym", "gym.py"),
 }
 """Third-party packages and the only places that may import them."""
 

@@ -6,13 +6,15 @@ line, jobs and examples see it.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dreamgym import build
 from dreamgym.config import DreamConfig, ReplayConfig
 from dreamgym.envs.spec import parse_spec
-from dreamgym.errors import ConfigError, EnvError
+from dreamgym.errors import ConfigError, EnvError, did_you_mean
 from dreamgym.experience.card import DreamCard, load_card
 from dreamgym.experience.grounding import Grounding, KnownKinds
 from dreamgym.experience.model import ExperienceModel
@@ -151,6 +153,15 @@ def recorded_openings(store: ExperienceStore, env: str) -> dict[str, Opening]:
     return {one.task.id: Opening(one.task, one.opening) for one in real}
 
 
+def named_task(tasks: Iterable[Task], wanted: str, *, where: str) -> Task:
+    """Return the task of that id; where there is none, say which come near."""
+    by_id = {task.id: task for task in tasks}
+    if wanted not in by_id:
+        near = difflib.get_close_matches(wanted, by_id, n=5, cutoff=0.3) or sorted(by_id)[:5]
+        raise ConfigError(f"{where} has no task '{wanted}'.{did_you_mean(wanted, near)}")
+    return by_id[wanted]
+
+
 def _known_openings(store: ExperienceStore, env: str, others: Openings | None) -> Openings:
     """Return openings from the record, read when first asked for, else from `others`."""
     known: dict[str, Opening] = {}
@@ -167,4 +178,13 @@ def _known_openings(store: ExperienceStore, env: str, others: Openings | None) -
     return opening
 
 
-__all__ = ["Dream", "card_for", "dream_over", "only_env", "open_dream", "recorded_openings"]
+__all__ = [
+    "Dream",
+    "card_for",
+    "dream_over",
+    "named_task",
+    "only_env",
+    "open_dream",
+    "recorded_openings",
+    "store_path",
+]

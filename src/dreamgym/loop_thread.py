@@ -26,11 +26,12 @@ class LoopThread:
             target=self._loop.run_forever, name="dreamgym-loop", daemon=True
         )
         self._thread.start()
-        self._closed = False
+        self.closed = False
+        """Whether nothing can be run any more."""
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run a coroutine to its end and return its result, or raise what it raises."""
-        if self._closed:
+        if self.closed:
             work.close()
             raise RuntimeError("this event loop was closed")
         future: Future[Result] = asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -43,10 +44,10 @@ class LoopThread:
 
     def close(self) -> None:
         """End the loop and its thread. What still runs in it is cancelled."""
-        if self._closed:
+        if self.closed:
             return
         self.run(_cancel_others())
-        self._closed = True
+        self.closed = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -53,17 +53,23 @@ def load_card(folder: Path) -> DreamCard:
     if not path.is_file():
         raise ConfigError(f"{folder} holds no dream: there is no {CARD}. `dreamgym fit` makes one")
     try:
-        return _read(json.loads(path.read_text("utf-8")))
-    except (ValueError, KeyError, TypeError) as error:
+        plain = json.loads(path.read_text("utf-8"))
+        learnt = plain["prompts"]
+        # Prompts first: the card of another version may hold other fields as well.
+        card = _read(plain) if learnt == PROMPT_DIGEST else None
+    except KeyError as error:
+        raise ConfigError(f"{path} is not a dream's card: it lacks {error}") from error
+    except (ValueError, TypeError) as error:
         raise ConfigError(f"{path} is not a dream's card: {error}") from error
+    if card is None:
+        raise ConfigError(
+            f"the dream in {folder} learnt other prompts ({learnt}) than those of this "
+            f"version ({PROMPT_DIGEST}): fit it again"
+        )
+    return card
 
 
 def _read(plain: Mapping[str, Any]) -> DreamCard:
-    if plain["prompts"] != PROMPT_DIGEST:
-        raise ConfigError(
-            f"this dream learnt other prompts ({plain['prompts']}) than those of this version "
-            f"({PROMPT_DIGEST}): fit it again"
-        )
     known = plain["known"]
     return DreamCard(
         env=plain["env"],

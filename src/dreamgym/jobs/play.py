@@ -6,7 +6,6 @@ Everything about a walk but showing it: `cli/play.py` reads lines and prints wha
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 from dreamgym import build, dreams
 from dreamgym.config import RunConfig
 from dreamgym.envs.world import RealWorld
-from dreamgym.errors import ConfigError, EnvError, did_you_mean
+from dreamgym.errors import ConfigError, EnvError
 from dreamgym.experience.state import body_of, page_name, split_said
 from dreamgym.experience.world import DreamEnv, DreamWorld, told_by
 from dreamgym.protocols import Env, Reference, World
@@ -227,7 +226,7 @@ async def find_task(
         tasks += await real.tasks(one) if real is not None else dream.tasks(one)
     where = dream.card.env if real is not None else dream.card.store
     if wanted is not None:
-        return _named(tasks, wanted, where)
+        return dreams.named_task(tasks, wanted, where=where)
     if not tasks:
         hint = "" if real is not None else "; --real takes tasks from the engine"
         raise ConfigError(f"{where} has no task of the {split} split{hint}")
@@ -235,15 +234,6 @@ async def find_task(
         last = len(tasks) - 1
         raise ConfigError(f"there is no task {number}: {where} has 0 to {last} of {split}")
     return tasks[number]
-
-
-def _named(tasks: Sequence[Task], wanted: str, where: str) -> Task:
-    by_id = {task.id: task for task in tasks}
-    if wanted not in by_id:
-        near = difflib.get_close_matches(wanted, by_id, n=5, cutoff=0.3)
-        known = near or sorted(by_id)[:5]
-        raise ConfigError(f"{where} has no task '{wanted}'.{did_you_mean(wanted, known)}")
-    return by_id[wanted]
 
 
 def _ended(result: StepResult | None) -> bool:
