@@ -14,7 +14,6 @@ from dreamgym.audit.outcome import OutcomeFigures
 from dreamgym.cli import options
 from dreamgym.cli.display import facts, progress, table
 from dreamgym.config import dump_toml
-from dreamgym.jobs.audit import PAGE, run_audit
 
 World = Annotated[
     str | None, typer.Option("--world", help="The dream: a folder that `dreamgym fit` made.")
@@ -64,6 +63,8 @@ def audit(
     if dry_run:
         console.print(dump_toml(resolved), markup=False, highlight=False)
         return
+    from dreamgym.jobs.audit import PAGE, run_audit
+
     place = resolved.audit.world.rstrip("/").rpartition("/")[2] or "dream"
     run = options.open_run_for("audit", resolved, out=out, resume=False, place=place)
     with options.running(run, resumable=False), progress(console, "Auditing", total=100) as bar:
