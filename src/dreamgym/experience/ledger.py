@@ -17,10 +17,16 @@ from dreamgym.experience.state import (
     is_carrying,
     items,
     page_name,
+    split_said,
     with_said,
 )
 from dreamgym.protocols import Reference
 from dreamgym.types import Origin
+
+REST = ": ..."
+"""Stands for what memory knows to be said under a heading."""
+_AT_LENGTH = 4
+"""Words of content from which on a heading is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +69,29 @@ def carried_things(state: str) -> frozenset[str]:
     return frozenset(thing.strip() for things in lists for thing in things if thing.strip())
 
 
+def heading_of(words: str) -> str:
+    """Return the heading of something said at length, such as `map` of `map: a - b; b - c`."""
+    heading, _, content = words.partition(": ")
+    return heading if len(content.split()) >= _AT_LENGTH else ""
+
+
 class Ledger:
-    """The pages that one episode has shown, each as it was last seen."""
+    """What one episode has shown: pages as they were last seen, and what was said at length."""
 
     def __init__(self) -> None:
         self._pages: dict[str, Page] = {}
+        self._said: dict[str, str] = {}
 
     def show(self, state: str) -> None:
         """Take note of a state that the agent now sees. An edited page replaces the older one."""
         name = page_name(state)
         if name:
             self._pages[name] = page_of(state)
+        self._said |= {heading_of(words): words for words in split_said(state)[1]}
+
+    def said(self, heading: str) -> str | None:
+        """Return what was said under a heading."""
+        return self._said.get(heading) if heading else None
 
     def void(self, name: str) -> None:
         """Forget a page: something there changed out of sight."""
@@ -131,6 +149,8 @@ class Pages:
 
     shown: Ledger
     recalled: Mapping[str, Page] = field(default_factory=dict)
+    told: Mapping[str, str] = field(default_factory=dict)
+    """What is on record as said at length, by heading."""
 
     def find(self, name: str) -> tuple[Page, Origin] | None:
         """Return a page by name, from the episode before the references."""
@@ -140,12 +160,21 @@ class Pages:
         recalled = self.recalled.get(name)
         return None if recalled is None else (recalled, Origin.REFERENCE)
 
+    def in_full(self, words: str) -> str:
+        """Return what was said, where only its heading is given and memory holds the rest."""
+        heading = words.removesuffix(REST)
+        if heading == words:
+            return words
+        return self.shown.said(heading) or self.told.get(heading, words)
+
 
 def resolve(edit: Edit, state: str, *, pages: Pages | None) -> tuple[str, Origin]:
     """Return the next state that an edit stands for, and who decided it.
 
     Raises `ValueError` where the edit does not fit the state.
     """
+    if pages is not None:
+        edit = replace(edit, said=tuple(map(pages.in_full, edit.said)))
     after = apply(state, edit)
     name = page_name(after)
     if name == page_name(state):
@@ -165,8 +194,12 @@ def resolve(edit: Edit, state: str, *, pages: Pages | None) -> tuple[str, Origin
 
 
 def shorten(edit: Edit, state: str, *, pages: Pages) -> Edit:
-    """Return the edit with a new page cut to its name, where memory supplies the very same page."""
+    """Return the edit with all that memory supplies verbatim cut to its name.
+
+    That is a page which is on record, and what was said at length.
+    """
     after = apply(state, edit)
+    edit = replace(edit, said=tuple(_short(words, pages) for words in edit.said))
     name = page_name(after)
     if name == page_name(state):
         return edit
@@ -177,6 +210,11 @@ def shorten(edit: Edit, state: str, *, pages: Pages) -> Edit:
         own = [op for op in edit.ops if _is_about_carrying(op, state)]
         named = replace(edit, ops=(Op(Verb.REPLACE, 0, name), *own))
     return named if resolve(named, state, pages=pages)[0] == after else edit
+
+
+def _short(words: str, pages: Pages) -> str:
+    short = f"{heading_of(words)}{REST}"
+    return short if pages.in_full(short) == words else words
 
 
 def only_named(state: str, next_state: str) -> str:

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dreamgym.experience.ledger import Page, recalled_pages
-from dreamgym.experience.state import body_of, page_name
+from dreamgym.experience.ledger import Page, heading_of, recalled_pages
+from dreamgym.experience.state import body_of, page_name, split_said
 from dreamgym.protocols import Reference, Retriever, TaskMemory
 from dreamgym.types import Transition
 
@@ -38,6 +38,8 @@ class TaskRecord:
         for one in self._steps:
             self._by_action[one.action].append(one)
         self._pages: dict[str, dict[str, Page]] = {}
+        self.told = _told_alike(self._steps)
+        """What was said at length under a heading, where it was always the same."""
 
     def similar(self, state: str, action: str, *, most: int) -> tuple[OwnStep, ...]:
         """Return what became of the same action in the same or the most similar states."""
@@ -70,6 +72,14 @@ class TaskRecord:
                 told, task_id=self._steps[0].task_id, state=state
             )
         return self._pages[carrying]
+
+
+def _told_alike(steps: Iterable[Transition]) -> dict[str, str]:
+    told: dict[str, set[str]] = defaultdict(set)
+    for one in steps:
+        for words in split_said(one.next_state)[1]:
+            told[heading_of(words)].add(words)
+    return {heading: min(all_) for heading, all_ in told.items() if heading and len(all_) == 1}
 
 
 def _alike(here: str, there: str) -> float:

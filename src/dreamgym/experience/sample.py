@@ -55,7 +55,7 @@ def samples(
         answer = answer_of(one)
         if name_pages:
             recalled = known.pages(one.state, references, task_id=one.task_id)
-            edit = shorten(answer.edit, one.state, pages=Pages(ledger, recalled))
+            edit = shorten(answer.edit, one.state, pages=Pages(ledger, recalled, known.told))
             answer = replace(answer, edit=edit)
         query = StepQuery(
             one.goal, one.state, one.action, history, references=references, task_id=one.task_id

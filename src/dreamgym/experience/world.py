@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError
 from dreamgym.experience.grounding import Grounding, Refusal
-from dreamgym.experience.ledger import Ledger, Pages
+from dreamgym.experience.ledger import REST, Ledger, Pages
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import StepQuery, Turn
 from dreamgym.experience.recall import Records, TaskRecord, look_up
@@ -312,7 +312,7 @@ class DreamEnv:
         if doubt:
             return _unknown(query, doubt)
         recalled = self._record.pages(self._state, references, task_id=self._task.id)
-        pages = Pages(self._ledger, recalled) if world.ledger else None
+        pages = Pages(self._ledger, recalled, self._record.told) if world.ledger else None
         key = digest("\x1f".join([*self._trail, action]), size=16)
         # Sampled replies get their seed from what they answer: a repeated run repeats them.
         seed = derive_seed("dream", key)
@@ -324,11 +324,13 @@ class DreamEnv:
             world.counts["failed_replies"] += 1
             raise _as_failure(error, "step") from error
         world.counts["shared_answers"] += known
-        doubt = self._unheld_page(prediction) or world.pessimism.after(query, prediction)
+        doubt = self._unheld(prediction) or world.pessimism.after(query, prediction)
         return _unknown(query, doubt) if doubt else prediction
 
-    def _unheld_page(self, prediction: Prediction) -> str:
-        """Return what is wrong with a page that the model named and no memory holds, or nothing."""
+    def _unheld(self, prediction: Prediction) -> str:
+        """Return what is wrong with something that the model names and no memory holds, if so."""
+        if any(words.endswith(REST) for words in split_said(prediction.next_state)[1]):
+            return "no memory holds what would be said"
         known = self._world.grounding.known if self._world.grounding is not None else None
         if known is None or prediction.origin is not Origin.MODEL:
             return ""

@@ -1,8 +1,12 @@
 """What is on record about a task comes before what merely resembles it."""
 
+from dataclasses import replace
+
 from small_house import OPENING, page, transition
 
+from dreamgym.experience.edit import Edit
 from dreamgym.experience.grounding import KnownKinds
+from dreamgym.experience.ledger import Ledger, Pages, resolve, shorten
 from dreamgym.experience.recall import Records, TaskRecord, joined
 from dreamgym.replay.lookup import Hit
 
@@ -43,3 +47,28 @@ def test_which_pages_may_be_bare_names_is_read_off_the_records():
     assert house.must_be_on_record(OPENING, "hall") == "hall"
     assert house.must_be_on_record(OPENING, page("hall")) == ""
     assert KnownKinds.from_transitions([]).must_be_on_record(OPENING, "hall") == ""
+
+
+MAP = "map: hall - kitchen; hall - garden"
+
+
+def test_what_was_said_at_length_is_told_by_its_heading():
+    ledger = Ledger()
+    ledger.show(f"{OPENING}\n> {MAP}")
+    pages = Pages(ledger)
+    short = shorten(Edit(said=(MAP, "taken")), OPENING, pages=pages)
+    assert short.said == ("map: ...", "taken")
+    assert resolve(short, OPENING, pages=pages)[0] == f"{OPENING}\n> {MAP}\n> taken"
+
+
+def test_what_nobody_has_said_is_not_cut_and_not_made_up():
+    pages = Pages(Ledger())
+    assert shorten(Edit(said=(MAP,)), OPENING, pages=pages).said == (MAP,)
+    assert resolve(Edit(said=("map: ...",)), OPENING, pages=pages)[0].endswith("> map: ...")
+
+
+def test_a_heading_with_two_contents_is_not_on_record():
+    one = transition(OPENING, "move west")
+    told = [replace(one, next_state=f"{OPENING}\n> {words}") for words in (MAP, f"{MAP}; x - y")]
+    assert TaskRecord(told[:1]).told == {"map": MAP}
+    assert TaskRecord(told).told == {}
