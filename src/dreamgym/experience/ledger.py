@@ -116,13 +116,14 @@ def recalled_pages(references: Iterable[Reference], *, task_id: str, state: str)
         if one.task_id != task_id:
             continue
         for text in (one.next_state, one.state):
-            name, page = page_name(text), _without(page_of(text), held)
+            name, page = page_name(text), without(page_of(text), held)
             if name and page is not None:
                 found.setdefault(name, page)
     return found
 
 
-def _without(page: Page, things: frozenset[str]) -> Page | None:
+def without(page: Page, things: frozenset[str]) -> Page | None:
+    """Return a page without things that are elsewhere now, or None where nobody knows its looks."""
     lines: list[str | None] = []
     for line in page.lines:
         if line is None:

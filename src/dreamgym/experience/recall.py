@@ -10,7 +10,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dreamgym.experience.ledger import Page, heading_of, recalled_pages
+from dreamgym.experience.ledger import (
+    Page,
+    carried_things,
+    heading_of,
+    page_of,
+    recalled_pages,
+    without,
+)
 from dreamgym.experience.state import body_of, page_name, split_said
 from dreamgym.protocols import Reference, Retriever, TaskMemory
 from dreamgym.types import Transition
@@ -37,7 +44,8 @@ class TaskRecord:
         self._by_action: dict[str, list[Transition]] = defaultdict(list)
         for one in self._steps:
             self._by_action[one.action].append(one)
-        self._pages: dict[str, dict[str, Page]] = {}
+        self._looks = _looks(self._steps)
+        self._pages: dict[frozenset[str], dict[str, Page]] = {}
         self.told = _told_alike(self._steps)
         """What was said at length under a heading, where it was always the same."""
 
@@ -62,16 +70,26 @@ class TaskRecord:
         return self._on_record(state) | recalled_pages(references, task_id=task_id, state=state)
 
     def _on_record(self, state: str) -> dict[str, Page]:
-        if not self._steps:
-            return {}
-        carrying = "\n".join(line for line in state.split("\n") if line.startswith("carrying"))
-        if carrying not in self._pages:
-            in_order = sorted(self._steps, key=lambda one: one.index)
-            told = [OwnStep(one, 1.0) for one in in_order]
-            self._pages[carrying] = recalled_pages(
-                told, task_id=self._steps[0].task_id, state=state
-            )
-        return self._pages[carrying]
+        held = carried_things(state)
+        if held not in self._pages:
+            kept = {name: [without(page, held) for page in looks] for name, looks in self._looks}
+            self._pages[held] = {
+                name: next(page for page in looks if page is not None)
+                for name, looks in kept.items()
+                if any(looks)
+            }
+        return self._pages[held]
+
+
+def _looks(steps: Iterable[Transition]) -> tuple[tuple[str, tuple[Page, ...]], ...]:
+    """Return every page by name with its different looks, the earliest first."""
+    found: dict[str, dict[Page, None]] = defaultdict(dict)
+    for one in sorted(steps, key=lambda one: one.index):
+        for text in (one.state, one.next_state):
+            name = page_name(text)
+            if name:
+                found[name][page_of(text)] = None
+    return tuple((name, tuple(looks)) for name, looks in found.items())
 
 
 def _told_alike(steps: Iterable[Transition]) -> dict[str, str]:
