@@ -6,7 +6,8 @@ the same whatever its neighbours are, and can be kept and put back (see `prefix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +16,13 @@ from dreamgym.models.requirement import torch
 COLUMN_STEP = 32
 """Attention looks at whole steps of columns. On a processor, sums then run in the same order for a
 row whatever the longest row beside it is: answers do not change with the company."""
+
+STEADY = 16
+"""A processor's matrix product gives each of at least so many rows the same bits however many there
+are. Fewer take other paths through its library."""
+PART_ROWS = 16
+"""Rows of which the longest says how many columns they all look at. Passing over keys and values is
+most of the work of decoding, so short rows should not pay for a long one far away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,15 @@ class CacheShape:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Some neighbouring rows, and how many columns they look at."""
+
+    start: int
+    stop: int
+    columns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """Where the tokens of one forward pass stand and what they see, for all layers alike."""
 
@@ -42,8 +59,11 @@ class Span:
     token of the pass sees itself and those before it."""
     slots: torch.Tensor | None = None
     """[rows * tokens]: where keys and values go, counted through the rows of the cache."""
-    real_rows: int | None = None
-    """Rows beyond so many are filler: what they see does not matter."""
+    parts: tuple[Part, ...] | None = None
+    """Neighbouring rows that need to look at equally many columns; rows in none of them are filler,
+    and what they see does not matter. None: all rows look at all columns of the mask."""
+    asked: torch.Tensor | None = None
+    """[rows]: the one token of each row whose hidden state is asked for. None: all of them."""
 
 
 class KVCache:
@@ -55,10 +75,14 @@ class KVCache:
         self.lengths = lengths
 
     @classmethod
-    def empty(cls, shape: CacheShape, rows: int, *, columns: int) -> KVCache:
-        """Make room for `rows` rows of up to `columns` tokens."""
+    def empty(
+        cls, shape: CacheShape, rows: int, *, columns: int, room: torch.Tensor | None = None
+    ) -> KVCache:
+        """Make room for `rows` rows of up to `columns` tokens, in `room` if that is enough."""
         size = (shape.layers, 2, rows, _whole_steps(columns), shape.heads, shape.head_dim)
-        return cls(zeros(*size), torch.zeros(rows, dtype=torch.long))
+        count = math.prod(size)
+        flat = zeros(count) if room is None or room.numel() < count else room[:count]
+        return cls(flat.view(size), torch.zeros(rows, dtype=torch.long))
 
     @property
     def rows(self) -> int:
@@ -84,6 +108,27 @@ class KVCache:
                 source = self.store[layer, kind, :, :used]
                 store[layer, kind, :, :used] = source.index_select(0, rows)
         return KVCache(store, self.lengths[rows])
+
+    def move(self, sources: list[int], targets: list[int]) -> None:
+        """Put some rows in the place of others, which are lost."""
+        used = _whole_steps(int(self.lengths[sources].max()))
+        origin, place = torch.tensor(sources), torch.tensor(targets)
+        for layer in self.store:
+            for held in layer:
+                held[:, :used].index_copy_(0, place, held[:, :used].index_select(0, origin))
+        self.lengths[place] = self.lengths[origin]
+
+    def next_span(self, real_rows: int) -> Span:
+        """Say where the next token of every row goes; rows beyond the real ones are filler."""
+        lengths = self.lengths[:real_rows].tolist()
+        parts: list[Part] = []
+        for start in range(0, real_rows, PART_ROWS):
+            stop = min(start + PART_ROWS, real_rows)
+            columns = _whole_steps(max(lengths[start:stop]) + 1)
+            if parts and parts[-1].columns == columns:
+                start = parts.pop().start
+            parts.append(Part(start, stop, columns))
+        return replace(self.span(1), parts=tuple(parts))
 
     def span(self, tokens: int) -> Span:
         """Say where the next `tokens` tokens of every row go: after those it holds."""

@@ -36,7 +36,8 @@ class CausalLM(Protocol):
 
         Each token sees those before it; rows may be padded on the right. With a cache, the tokens
         follow those it holds and are added to it; the caller then counts them in `cache.lengths`.
-        A `span` says otherwise where tokens stand and what they see.
+        A `span` says otherwise where tokens stand and what they see; where it asks for one token of
+        each row, the result is [rows, 1, hidden].
         """
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:

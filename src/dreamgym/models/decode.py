@@ -8,7 +8,7 @@ across calls (see `prefix.py`). Plain, synchronous code: `as_llm.py` makes it an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dreamgym.errors import ConfigError
 from dreamgym.models.cache import KVCache
@@ -77,50 +77,58 @@ class _Batch:
     """Answers that grow side by side, one row of a cache each. Rows beyond them are filler."""
 
     def __init__(self, growths: Sequence[_Growth], cache: KVCache, *, least_rows: int) -> None:
-        self._growths = growths
         self._least_rows = least_rows
-        self._alive = list(range(len(growths)))
-        """Which answer stands in each row."""
+        self._growths = list(growths)
+        """The answer of each row."""
+        self._places = list(range(len(growths)))
+        """Its place among all answers."""
         self._temperature = torch.tensor([growth.query.temperature for growth in growths])
         self._top_p = torch.tensor([g.query.top_p for g in growths], dtype=torch.float64)
         self.cache = cache
-        self.going = torch.zeros(cache.rows, dtype=torch.long)
-        """1 for rows that go on, 0 for those that are done or filler."""
 
     @property
     def real_rows(self) -> int:
         """How many rows are not filler."""
-        return len(self._alive)
+        return len(self._growths)
 
     def grow(self, logits: torch.Tensor, draws: Draws, step: int) -> torch.Tensor | None:
         """Add a token to every answer; return the tokens to read next, or None when all is done."""
-        alive = self._alive
+        count = self.real_rows
         ids, logprobs = pick(
-            logits[: len(alive)],
-            temperature=self._temperature[alive],
-            top_p=self._top_p[alive],
-            uniform=draws.at(step, alive),
+            logits[:count],
+            temperature=self._temperature[:count],
+            top_p=self._top_p[:count],
+            uniform=draws.at(step, self._places),
         )
-        pairs = zip(alive, ids.tolist(), logprobs.tolist(), strict=True)
-        going = [self._growths[row].add(token, logprob) for row, token, logprob in pairs]
-        stay = [place for place, goes in enumerate(going) if goes]
-        if not stay:
+        grown = zip(self._growths, ids.tolist(), logprobs.tolist(), strict=True)
+        going = [growth.add(token, logprob) for growth, token, logprob in grown]
+        if not any(going):
             return None
-        if len(stay) * 2 <= len(alive) and self.cache.rows > self._least_rows:
-            ids, going = ids[stay], [True] * len(stay)
-            self._drop_all_but(stay)
+        if not all(going):
+            ids = ids[self._close_up(going)]
         self._make_room()
-        self.going = torch.zeros(self.cache.rows, dtype=torch.long)
-        self.going[: len(going)] = torch.tensor(going)
         tokens = ids.new_zeros(self.cache.rows, 1)
         tokens[: len(ids), 0] = ids
         return tokens
 
-    def _drop_all_but(self, stay: list[int]) -> None:
-        """Keep only some rows: reading rows that are done costs as much as reading others."""
-        rows = stay + [0] * (self._least_rows - len(stay))
-        self._alive = [self._alive[place] for place in stay]
-        self.cache = self.cache.select(torch.tensor(rows), columns=self.cache.columns)
+    def _close_up(self, going: list[bool]) -> list[int]:
+        """Put the last rows that go on in the places of rows that are done; return who is where.
+
+        Reading rows that are done would cost as much as reading others.
+        """
+        count = sum(going)
+        order = list(range(count))
+        holes = [row for row in order if not going[row]]
+        movers = [row for row in range(count, len(going)) if going[row]]
+        if holes:
+            self.cache.move(movers, holes)
+        for hole, mover in zip(holes, movers, strict=True):
+            order[hole] = mover
+        self._growths = [self._growths[row] for row in order]
+        self._places = [self._places[row] for row in order]
+        self._temperature, self._top_p = self._temperature[order], self._top_p[order]
+        self.cache = self.cache.part(0, max(count, self._least_rows))
+        return order
 
     def _make_room(self) -> None:
         longest = int(self.cache.lengths.max())
@@ -238,9 +246,9 @@ class Decoder:
             step += 1
             if ids is None:
                 break
-            span = replace(batch.cache.span(1), real_rows=batch.real_rows)
+            span = batch.cache.next_span(batch.real_rows)
             hidden = self._model.hidden(ids, cache=batch.cache, span=span)
-            batch.cache.lengths += batch.going
+            batch.cache.lengths[: batch.real_rows] += 1
             logits = self._model.logits(hidden[:, 0])
         answers = {n: g.answer() for n, g in zip(reading.order, growths, strict=True)}
         return [answers[number] for number in range(len(queries))]

@@ -83,7 +83,10 @@ class HfModel(nn.Module):
             places["past_key_values"] = self._transport(cache, span)
         body = self._base.get_decoder()
         out = body(input_ids=ids, use_cache=cache is not None, **places)
-        return out.last_hidden_state  # type: ignore[no-any-return]
+        hidden: torch.Tensor = out.last_hidden_state
+        if span is None or span.asked is None:
+            return hidden
+        return hidden[torch.arange(len(hidden)), span.asked][:, None]
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return the scores of every next token for hidden states."""

@@ -11,16 +11,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dreamgym.models.cache import KVCache
+from dreamgym.models.cache import STEADY, KVCache
 from dreamgym.models.causal import CausalLM
 from dreamgym.models.prefix import BLOCK, PrefixMemory
 from dreamgym.models.requirement import torch
 
-STEADY = 16
-"""A processor's matrix product gives each of at least so many rows the same bits however many there
-are. Fewer take other paths through its library."""
 WORTH_SHARING = 64
 """Tokens to be saved for a reading of its own to pay."""
+WORTH_A_PASS = 96
+"""Tokens of filler that cost more than another pass through the model."""
 
 Ids = tuple[int, ...]
 Key = tuple[int, Ids]
@@ -49,6 +48,7 @@ class Reader:
         self._least_rows = STEADY if steady else 1
         self._weights: tuple[int, ...] = ()
         self.memory = PrefixMemory(model.cache_shape, capacity_bytes=memory_bytes)
+        self._room: torch.Tensor | None = None
         self.tokens = 0
         """Prompt tokens that were computed, not remembered."""
 
@@ -63,6 +63,7 @@ class Reader:
         state = tuple(number for w in weights for number in (id(w), w._version))
         if state != self._weights:
             self.memory.forget()
+            self._room = None
             self._weights = state
 
     def read(self, prompts: Sequence[Ids], *, room: int) -> Reading:
@@ -70,14 +71,15 @@ class Reader:
         unique = list(dict.fromkeys(prompts))
         self._read_shared(unique)
         known = {ids: self.memory.known(ids[:-1]) for ids in unique}
-        unique.sort(key=lambda ids: len(ids) - known[ids])
+        # Falling: when short answers leave their rows to others, long rows stay among long ones.
+        unique.sort(key=lambda ids: known[ids] - len(ids))
         missing = [len(ids) - known[ids] for ids in unique]
         parts = list(chunks(missing, budget=self._chunk_tokens))
         columns = max(map(len, unique)) + max(room, STEADY)
         # A row is filled up as far as the row of its part that lacks most, wherever it begins.
-        filled = [known[ids] + self._width(missing[b - 1]) for a, b in parts for ids in unique[a:b]]
+        filled = [known[ids] + self._width(missing[a]) for a, b in parts for ids in unique[a:b]]
         rows = max(len(unique), self._least_rows)
-        cache = KVCache.empty(self._model.cache_shape, rows, columns=max(columns, *filled))
+        cache = self._empty_cache(rows, columns=max(columns, *filled))
         self.memory.recall(unique, cache)
         self.tokens += sum(missing)
         logits = torch.cat([self._extend(cache.part(a, b), unique[a:b]) for a, b in parts])
@@ -96,6 +98,17 @@ class Reader:
         filled = torch.tensor(rows + [0] * (self._least_rows - len(rows)))
         cache = reading.cache.select(filled, columns=reading.cache.columns)
         return Reading(order, cache, reading.logits[rows])
+
+    def _empty_cache(self, rows: int, *, columns: int) -> KVCache:
+        """Return a cache in the room of the one before, which nobody needs any more.
+
+        Fresh memory costs more than a pass of the model. What is left over there is never looked
+        at; it may not be NaN, so room is given up when the weights change.
+        """
+        cache = KVCache.empty(self._model.cache_shape, rows, columns=columns, room=self._room)
+        if self._room is None or cache.store.numel() > self._room.numel():
+            self._room = cache.store.flatten()
+        return cache
 
     def _width(self, tokens: int) -> int:
         """Return how many tokens are read at once where a row lacks so many."""
@@ -122,22 +135,24 @@ class Reader:
             ids[row, : len(tokens)] = torch.tensor(tokens)
         span = cache.span(width)
         # Filler on the right may stand beyond the last position; nobody looks at it.
-        span = replace(span, positions=span.positions.clamp_max(self._model.positions - 1))
-        hidden = self._model.hidden(ids, cache=cache, span=span)
+        positions = span.positions.clamp_max(self._model.positions - 1)
         counts = torch.tensor([len(tokens) for tokens in missing])
+        span = replace(span, positions=positions, asked=counts - 1)
+        last = self._model.hidden(ids, cache=cache, span=span)[:, 0]
         cache.lengths += counts
-        last = hidden[torch.arange(rows), counts - 1]
         filler = last.new_zeros(max(0, self._least_rows - rows), last.shape[1])
         return self._model.logits(torch.cat((last, filler)))[:rows]
 
 
 def chunks(lengths: Sequence[int], *, budget: int) -> Iterator[tuple[int, int]]:
-    """Cut rows of rising length into ranges whose padded size stays within a budget of tokens."""
-    start = 0
-    for row in range(1, len(lengths) + 1):
-        if row == len(lengths) or (row + 1 - start) * lengths[row] > budget:
+    """Cut rows of falling length into ranges of padded size within a budget, with little filler."""
+    start = filler = 0
+    for row, length in enumerate(lengths):
+        filler += lengths[start] - length
+        if row > start and (filler > WORTH_A_PASS or (row + 1 - start) * lengths[start] > budget):
             yield start, row
-            start = row
+            start, filler = row, 0
+    yield start, len(lengths)
 
 
 def shared_beginnings(prompts: Sequence[Ids]) -> dict[Ids, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dreamgym.models.cache import COLUMN_STEP, CacheShape, KVCache, Span
+from dreamgym.models.cache import COLUMN_STEP, PART_ROWS, CacheShape, KVCache, Part, Span
 
 SHAPE = CacheShape(layers=2, heads=1, head_dim=2)
 
@@ -45,6 +45,31 @@ def test_selected_rows_are_copies_with_room(cache: KVCache) -> None:
     assert [held(chosen, row) for row in range(3)] == [[4, 5, 7, 8], [4, 5, 7, 9], [1, 2, 3, 6, 10]]
     assert held(cache, 1) == [4, 5, 7]
     assert chosen.columns >= 100
+
+
+def test_moved_rows_take_the_place_of_others(cache: KVCache) -> None:
+    cache.move([1], [0])
+    assert [held(cache, row) for row in (0, 1)] == [[4, 5, 7], [4, 5, 7]]
+    put(cache, torch.tensor([[8], [9]]), [1, 1])
+    assert [held(cache, row) for row in (0, 1)] == [[4, 5, 7, 8], [4, 5, 7, 9]]
+
+
+def test_rows_look_at_as_many_columns_as_their_neighbours_need() -> None:
+    cache = KVCache.empty(SHAPE, 3 * PART_ROWS, columns=100)
+    cache.lengths[:] = 40
+    cache.lengths[: PART_ROWS + 1] = torch.arange(97, 98 + PART_ROWS)
+    span = cache.next_span(2 * PART_ROWS + 3)
+    assert span.mask.shape[-1] == 128
+    long, short = Part(0, 2 * PART_ROWS, 128), Part(2 * PART_ROWS, 2 * PART_ROWS + 3, 64)
+    assert span.parts == (long, short)
+
+
+def test_room_is_used_where_it_is_enough() -> None:
+    room = torch.ones(2 * 2 * 2 * COLUMN_STEP * 2)
+    assert KVCache.empty(SHAPE, 2, columns=9, room=room).store.data_ptr() == room.data_ptr()
+    larger = KVCache.empty(SHAPE, 3, columns=9, room=room)
+    assert larger.rows == 3
+    assert not larger.store.any()
 
 
 def test_a_part_writes_through(cache: KVCache) -> None:

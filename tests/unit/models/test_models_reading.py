@@ -90,13 +90,27 @@ def test_changed_weights_make_everything_forgotten(llama: Llama) -> None:
     assert reader.memory.known(COMMON) == 0
 
 
-@given(lengths=st.lists(st.integers(1, 50), min_size=1).map(sorted), budget=st.integers(1, 200))
+@given(lengths=st.lists(st.integers(1, 50), min_size=1), budget=st.integers(1, 200))
 def test_chunks_cover_all_rows_within_the_budget(lengths: list[int], budget: int) -> None:
+    lengths = sorted(lengths, reverse=True)
     ranges = list(chunks(lengths, budget=budget))
     assert [start for start, _ in ranges] == [0, *(stop for _, stop in ranges)][: len(ranges)]
     assert ranges[-1][1] == len(lengths)
     for start, stop in ranges:
         assert stop - start == 1 or (stop - start) * max(lengths[start:stop]) <= budget
+
+
+def test_rows_of_unlike_length_are_read_apart() -> None:
+    assert list(chunks([200, 198, 20, 19, 2], budget=4096)) == [(0, 2), (2, 5)]
+    assert list(chunks([90, 80, 70], budget=4096)) == [(0, 3)]
+
+
+def test_later_prompts_are_read_in_the_room_of_earlier_ones(llama: Llama) -> None:
+    reader = reader_of(llama, memory_bytes=0)
+    with torch.inference_mode():
+        first = reader.read([COMMON, COMMON[:9]], room=4).cache.store.data_ptr()
+        assert reader.read([COMMON[:9]], room=4).cache.store.data_ptr() == first
+    check(llama, reader, [COMMON[3:30], COMMON[:9]])
 
 
 def test_shared_beginnings_are_the_longest_in_whole_blocks() -> None:
