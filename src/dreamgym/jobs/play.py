@@ -14,6 +14,7 @@ from dreamgym import build, dreams
 from dreamgym.config import RunConfig
 from dreamgym.envs.world import RealWorld
 from dreamgym.errors import ConfigError, EnvError
+from dreamgym.experience.recall import look_up
 from dreamgym.experience.state import body_of, page_name, split_said
 from dreamgym.experience.world import DreamEnv, DreamWorld, told_by
 from dreamgym.protocols import Env, Reference, World
@@ -197,7 +198,10 @@ class Walk:
         ids = dreamed.account.references if dreamed and dreamed.account else ()
         if memory is None or not ids:
             return ()
-        found = memory.search(state, action, k=self._world.references)
+        record = self._world.records.of(memory, self.task.id, None)
+        found = look_up(
+            memory, record, state=state, action=action, k=self._world.references, without=None
+        )
         return tuple(one for one in found if one.transition.id in ids)
 
 

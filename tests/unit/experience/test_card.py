@@ -1,0 +1,58 @@
+"""The card of a dream: what it is, and when it is refused."""
+
+import json
+
+import pytest
+
+from dreamgym.errors import ConfigError
+from dreamgym.experience.card import CARD, DreamCard, load_card
+from dreamgym.experience.grounding import KnownKinds
+from dreamgym.experience.prompt import PROMPT_DIGEST, Style, Switches
+
+
+def a_card():
+    known = KnownKinds(
+        kinds=frozenset({"take _", "look"}),
+        free=frozenset({"around"}),
+        on_sight=frozenset({"take _"}),
+        refusal=("you can't", "really"),
+    )
+    switches = Switches(history=False, window=3)
+    return DreamCard("twx/coin", "/some/store", "hashing", Style.COMPACT, switches, 2, known)
+
+
+def test_a_card_is_read_as_it_was_written(tmp_path):
+    a_card().save(tmp_path)
+    assert load_card(tmp_path) == a_card()
+
+
+def test_a_folder_without_a_card_is_no_dream(tmp_path):
+    with pytest.raises(ConfigError, match="holds no dream.*dreamgym fit"):
+        load_card(tmp_path)
+
+
+def test_other_prompts_are_refused_whatever_else_differs(tmp_path):
+    a_card().save(tmp_path)
+    plain = json.loads((tmp_path / CARD).read_text())
+    plain["prompts"] = "0123"
+    plain["switches"]["of_another_version"] = 1
+    (tmp_path / CARD).write_text(json.dumps(plain))
+    with pytest.raises(ConfigError, match=f"other prompts.*0123.*{PROMPT_DIGEST}") as refused:
+        load_card(tmp_path)
+    assert "is not a dream's card" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{}", "lacks 'prompts'"),
+        ("not json", "Expecting value"),
+        ("[]", "list indices"),
+        (json.dumps({"prompts": PROMPT_DIGEST}), "lacks 'known'"),
+    ],
+)
+def test_a_damaged_card_says_so(tmp_path, text, why):
+    (tmp_path / CARD).write_text(text)
+    with pytest.raises(ConfigError, match="is not a dream's card") as refused:
+        load_card(tmp_path)
+    assert why in str(refused.value)
