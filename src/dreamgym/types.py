@@ -353,6 +353,8 @@ class Request:
     seed: int | None = None
     json_schema: str | None = None
     """A JSON schema, as text, that the answer must follow where the back end can enforce it."""
+    grammar: str | None = None
+    """The same as a grammar in llama.cpp's notation (GBNF), for answers that are not JSON."""
 
 
 @dataclass(frozen=True, slots=True)

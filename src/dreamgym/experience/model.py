@@ -20,6 +20,7 @@ from dreamgym.experience.prompt import (
     read_step_answer,
     step_prompt,
 )
+from dreamgym.experience.reply_grammar import reply_grammar
 from dreamgym.experience.task_prompt import (
     Example,
     Variation,
@@ -97,9 +98,14 @@ class ExperienceModel:
             temperature=self._temperature,
             stop=(END,) if self._style is Style.COMPACT else (),
             seed=seed if self._temperature > 0 else None,
+            grammar=self._grammar(query.state),
         )
         reply = await ask(self._llm, request, read, retries=self._retries, amend=self._amend())
         return _with_confidence(reply.value, reply.completions[-1])
+
+    def _grammar(self, state: str) -> str | None:
+        """Return the form of a reply; a model that was trained on its form needs none."""
+        return reply_grammar(state, switches=self._switches) if self._style is Style.FULL else None
 
     def _amend(self) -> Amend | None:
         """Return how a retry is asked: a small model reads no complaints, it samples anew."""

@@ -168,7 +168,10 @@ _COUNTS = ("hits", "misses", "joined")
 
 def request_key(request: Request, *, identity: str) -> str:
     """Return the name of an answer: a digest of who is asked and of everything that is asked."""
-    parts = {"format": _FORMAT, "identity": identity, "request": asdict(request)}
+    asked = asdict(request)
+    if request.grammar is None:
+        del asked["grammar"]  # as it was before there were any: old caches stay good
+    parts = {"format": _FORMAT, "identity": identity, "request": asked}
     text = json.dumps(parts, sort_keys=True)
     return hashlib.blake2b(text.encode("ascii"), digest_size=32).hexdigest()
 

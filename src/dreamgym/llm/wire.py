@@ -26,7 +26,8 @@ class Dialect:
 
     schema: str = "none"
     """How a JSON schema is sent: none (not at all), openai (`response_format`), or llamacpp
-    (`json_schema`, which llama.cpp turns to a grammar for chats and completions alike)."""
+    (`json_schema`, which llama.cpp turns to a grammar for chats and completions alike; it takes
+    grammars too)."""
     logprobs: bool = False
     """Ask for the probability of each token; ids come with them from llama.cpp and vLLM."""
     max_tokens_field: str = "max_tokens"
@@ -91,6 +92,8 @@ def encode_request(request: Request, *, model: str, dialect: Dialect) -> tuple[s
 
 
 def _schema_fields(request: Request, dialect: Dialect) -> dict[str, Any]:
+    if request.grammar is not None and dialect.schema == "llamacpp":
+        return {"grammar": request.grammar}
     if request.json_schema is None or dialect.schema == "none":
         return {}
     try:

@@ -92,6 +92,7 @@ def test_whole_completions_come_back_exactly(tmp_path):
         Request("b"),
         Request((Message("user", "a"),)),
         replace(GREEDY, max_tokens=9),
+        replace(GREEDY, grammar="root ::= [a-z]"),
         replace(GREEDY, temperature=0.5),
         replace(GREEDY, stop=("\n",)),
         replace(GREEDY, seed=1),
@@ -328,3 +329,8 @@ def test_a_file_that_is_no_cache_is_refused(tmp_path):
     path.write_text("this is not a database, but long enough to be taken for one" * 20)
     with pytest.raises(RecordError, match="not a cache"):
         say(counting(), path, GREEDY)
+
+
+def test_caches_from_before_there_were_grammars_stay_good():
+    key = "350c3ea9ce47c9c90ae2cb96e36439f90c8649580eff8c9ec2f9b63b9bbb5b88"
+    assert request_key(Request("hello"), identity="x") == key

@@ -50,6 +50,13 @@ def test_a_text_goes_to_the_completions_endpoint():
     assert body == {"model": "m", "prompt": "Once", "max_tokens": 9, "temperature": 0.0}
 
 
+def test_a_grammar_goes_where_one_is_understood():
+    request = Request(CHAT, grammar='root ::= "yes"')
+    assert body_of(request, "llamacpp")[1]["grammar"] == 'root ::= "yes"'
+    for dialect in ("plain", "openai", "vllm"):
+        assert "grammar" not in body_of(request, dialect)[1]
+
+
 def test_a_chat_goes_as_one_text_to_a_server_without_chats():
     dialect = Dialect(chat=False)
     path, body = encode_request(Request(CHAT, stop=("\n\n\n",)), model="m", dialect=dialect)
