@@ -13,6 +13,7 @@ import numpy as np
 
 from dreamgym.models.requirement import torch
 from dreamgym.models.samples import plan_epoch
+from dreamgym.train.decisions import Branches, lay_branches
 from dreamgym.train.tokens import READ, Floats, TokenSequence
 
 
@@ -59,6 +60,7 @@ class TokenBatch:
     """Rows as tensors. R rows, T tokens, N action tokens."""
 
     ids_RT: torch.Tensor
+    """Candidates that were not chosen stand to the right of their row's sequence."""
     acted_RT: torch.Tensor
     """Which tokens are actions; never the first."""
     rows_N: torch.Tensor
@@ -72,6 +74,8 @@ class TokenBatch:
     advantages_N: torch.Tensor | None
     returns_N: torch.Tensor | None
     values_N: torch.Tensor | None
+    branches: Branches | None
+    """Where candidates stand; None where nothing was chosen among any."""
 
     @property
     def tokens(self) -> int:
@@ -86,13 +90,14 @@ def collate(rows: Sequence[Row], *, like: torch.Tensor | None = None) -> TokenBa
         rows: at least one.
         like: numbers get the precision of this tensor and go where it is.
     """
-    width = max(len(row.sequence.ids) for row in rows)
+    width = max(row.sequence.size for row in rows)
     ids = torch.zeros(len(rows), width, dtype=torch.long)
     acted = torch.zeros(len(rows), width, dtype=torch.bool)
     for number, row in enumerate(rows):
         size = len(row.sequence.ids)
         ids[number, :size] = torch.tensor(row.sequence.ids)
         acted[number, :size] = torch.tensor(row.sequence.turns) != READ
+    branches = lay_branches([row.sequence for row in rows], ids)
     example = torch.zeros(()) if like is None else like
     units = np.unique([row.unit for row in rows], return_inverse=True)[1]
     weights = torch.tensor([row.weight for row in rows]).to(example)
@@ -117,6 +122,7 @@ def collate(rows: Sequence[Row], *, like: torch.Tensor | None = None) -> TokenBa
         advantages_N=column("advantages"),
         returns_N=column("returns"),
         values_N=column("values"),
+        branches=None if branches is None else branches.to(example),
     )
 
 

@@ -17,6 +17,7 @@ from dreamgym.models.causal import CausalLM
 from dreamgym.models.requirement import torch
 from dreamgym.train.batch import Row, TokenBatch, collate, plan_passes
 from dreamgym.train.critic import Critic
+from dreamgym.train.decisions import score_decisions
 from dreamgym.train.tokens import Floats, TokenEpisode, TokenSequence
 
 
@@ -42,18 +43,29 @@ def read_tokens(
     Entropies carry a gradient only where asked for, since that keeps another copy of all scores.
     """
     wanted = batch.acted_RT[:, 1:]
-    hidden = model.hidden(batch.ids_RT)
+    hidden = read_hidden(model, batch)
     before = hidden[:, :-1][wanted]
     logprobs = torch.log_softmax(model.logits(before) / temperature, dim=-1)
     chosen = logprobs.gather(1, batch.ids_RT[:, 1:][wanted][:, None])[:, 0]
     shown = logprobs if entropy_gradient else logprobs.detach()
     entropies = -(shown.exp() * shown).sum(dim=-1)
+    if batch.branches is not None:
+        picked, doubt = score_decisions(model, hidden, batch.branches, temperature=temperature)
+        places = batch.branches.decisions_D
+        chosen = chosen.index_copy(0, places, picked)
+        entropies = entropies.index_copy(0, places, doubt if entropy_gradient else doubt.detach())
     if critic is None:
         return Readout(chosen, entropies)
     if critic.body is not None:
-        before = critic.body.hidden(batch.ids_RT)[:, :-1][wanted]
+        before = read_hidden(critic.body, batch)[:, :-1][wanted]
     values = critic.head(before.detach() if critic.detached else before)
     return Readout(chosen, entropies, values)
+
+
+def read_hidden(model: CausalLM, batch: TokenBatch) -> torch.Tensor:
+    """Return the hidden states of a batch, [R, T, hidden]."""
+    span = None if batch.branches is None else batch.branches.span
+    return model.hidden(batch.ids_RT, span=span)
 
 
 def score_sequences(
@@ -63,7 +75,7 @@ def score_sequences(
     found: dict[int, Floats] = {}
     like = first_weight(model)
     with quiet(model):
-        for numbers in plan_passes([len(one.ids) for one in sequences], budget=budget):
+        for numbers in plan_passes([one.size for one in sequences], budget=budget):
             batch = collate([Row(sequences[number]) for number in numbers], like=like)
             scored = read_tokens(model, batch, temperature=temperature).logprobs_N
             counts = [len(sequences[number].logprobs) for number in numbers]
@@ -81,9 +93,9 @@ def judge_episodes(
     after: dict[int, float] = {}
     like = first_weight(body)
     with quiet(body):
-        for numbers in plan_passes([len(sequence.ids) for _, sequence in rows], budget=budget):
+        for numbers in plan_passes([sequence.size for _, sequence in rows], budget=budget):
             batch = collate([Row(rows[number][1]) for number in numbers], like=like)
-            values = critic.head(body.hidden(batch.ids_RT))
+            values = critic.head(read_hidden(body, batch))
             counts = [len(rows[number][1].logprobs) for number in numbers]
             flat = values[:, :-1][batch.acted_RT[:, 1:]]
             before.update(zip(numbers, split(flat, counts), strict=True))
@@ -122,7 +134,7 @@ def first_weight(model: CausalLM) -> torch.Tensor:
 
 def check_lengths(model: CausalLM, sequences: Sequence[TokenSequence]) -> None:
     """Refuse sequences that the model cannot read: cutting them would change what was said."""
-    longest = max((len(sequence.ids) for sequence in sequences), default=0)
+    longest = max((sequence.reach for sequence in sequences), default=0)
     if longest > model.positions:
         raise ConfigError(
             f"an episode of {longest} tokens, but the model reads {model.positions}: "

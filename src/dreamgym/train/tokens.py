@@ -24,14 +24,30 @@ READ = -1
 
 
 @dataclass(frozen=True, slots=True)
+class Decision:
+    """An action that was chosen among given ones by their scores, not written token by token.
+
+    A candidate's score is the sum of its tokens' logprobs; the choice was drawn from the softmax of
+    the scores divided by the temperature. In credit and loss it counts as one token: the first.
+    """
+
+    place: int
+    """Where in its sequence the chosen candidate begins."""
+    candidates: tuple[Ids, ...]
+    chosen: int
+
+
+@dataclass(frozen=True, slots=True)
 class TokenSequence:
     """Tokens that a model read from left to right, and those among them that it wrote."""
 
     ids: Ids
     turns: tuple[int, ...]
-    """For each token the turn whose action it is part of, or `READ`."""
+    """For each token the turn whose action it is part of, or `READ`. Of an action that was chosen,
+    the first token only."""
     logprobs: tuple[float, ...]
-    """Of the action tokens, in order, as they were sampled."""
+    """Of the action tokens, in order, as they were sampled; of a choice, that of the choice."""
+    decisions: tuple[Decision, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be learnt from."""
@@ -44,6 +60,24 @@ class TokenSequence:
             raise ValueError("the turns of a sequence come in order")
         if self.turns and self.turns[0] != READ:
             raise ValueError("the first token is an action: nothing was read before it")
+        for decision in self.decisions:
+            chosen = decision.candidates[decision.chosen]
+            after = slice(decision.place, decision.place + len(chosen))
+            marks = self.turns[after]
+            if self.ids[after] != chosen or marks[0] == READ or set(marks[1:]) - {READ}:
+                raise ValueError(f"the choice at token {decision.place} is not what stands there")
+
+    @property
+    def reach(self) -> int:
+        """Positions that a model needs to read this, candidates that were not chosen too."""
+        ends = [d.place + len(ids) for d in self.decisions for ids in d.candidates]
+        return max([len(self.ids), *ends])
+
+    @property
+    def size(self) -> int:
+        """Tokens that a model computes to read this, candidates that were not chosen too."""
+        beside = sum(len(ids) - 1 for d in self.decisions for ids in d.candidates)
+        return len(self.ids) + beside
 
     @property
     def action_turns(self) -> tuple[int, ...]:
@@ -59,6 +93,7 @@ class Weaver:
         self._ids: Ids = ()
         self._turns: list[int] = []
         self._logprobs: list[float] = []
+        self._decisions: list[Decision] = []
         self._turn = 0
 
     def add(self, prompt: Ids, action: SampledTokens) -> None:
@@ -75,6 +110,20 @@ class Weaver:
         self._logprobs += action.logprobs
         self._turn += 1
 
+    def choose(
+        self, prompt: Ids, candidates: tuple[Ids, ...], *, chosen: int, logprob: float
+    ) -> None:
+        """Add a turn whose action was chosen among candidates: see `Decision`."""
+        if not prompt or not all(candidates):
+            raise ValueError(f"turn {self._turn}: a prompt and a candidate have a token at least")
+        self._read(prompt)
+        self._decisions.append(Decision(len(prompt), candidates, chosen))
+        said = candidates[chosen]
+        self._ids += said
+        self._turns += [self._turn, *[READ] * (len(said) - 1)]
+        self._logprobs.append(logprob)
+        self._turn += 1
+
     def end(self, prompt: Ids) -> None:
         """Add what would have been read next, for a critic to judge where the episode was left."""
         if prompt[: len(self._ids)] == self._ids:
@@ -88,12 +137,14 @@ class Weaver:
         known = len(self._ids)
         if prompt[:known] != self._ids:
             self._done.append(self._sequence())
-            self._turns, self._logprobs, known = [], [], 0
+            self._turns, self._logprobs, self._decisions, known = [], [], [], 0
         self._ids = prompt
         self._turns += [READ] * (len(prompt) - known)
 
     def _sequence(self) -> TokenSequence:
-        return TokenSequence(self._ids, tuple(self._turns), tuple(self._logprobs))
+        return TokenSequence(
+            self._ids, tuple(self._turns), tuple(self._logprobs), tuple(self._decisions)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,4 +270,7 @@ def _actions(sequences: Sequence[TokenSequence]) -> dict[int, Ids]:
         for token, turn in zip(sequence.ids, sequence.turns, strict=True):
             if turn != READ:
                 found.setdefault(turn, []).append(token)
+        for decision in sequence.decisions:
+            chosen = decision.candidates[decision.chosen]
+            found[sequence.turns[decision.place]] = list(chosen)
     return {turn: tuple(ids) for turn, ids in found.items()}

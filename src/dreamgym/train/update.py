@@ -309,7 +309,7 @@ def cut(rows: Sequence[Row], objective: Objective, *, budget: int) -> Iterator[l
     for place, row in enumerate(rows):
         bundles.setdefault(row.unit if objective.in_pairs else place, []).append(row)
     kept = list(bundles.values())
-    sizes = [len(bundle) * max(len(row.sequence.ids) for row in bundle) for bundle in kept]
+    sizes = [len(bundle) * max(row.sequence.size for row in bundle) for bundle in kept]
     for numbers in plan_passes(sizes, budget=budget):
         yield [row for number in numbers for row in kept[number]]
 
