@@ -54,13 +54,13 @@ def _change(transition: Transition, edit: Edit) -> str:
         return "nothing changes"
     words = []
     for op in edit.ops:
-        if op.verb is Verb.REPLACE:
+        if op.verb in (Verb.REPLACE, Verb.ENTER, Verb.LEAVE):
             words.append(f"#{op.item} changes")
         elif op.verb is Verb.DROP:
             words.append(f"#{op.item} goes")
         else:
             words.append(f"{op.text.partition(':')[0]} appears")
-    return ", ".join(words)
+    return ", ".join(dict.fromkeys(words))
 
 
 def annotate_by_rule(trajectory: Trajectory) -> Trajectory:

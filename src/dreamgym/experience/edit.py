@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from dreamgym.experience.contents import empty_word, moves, with_thing, without_thing
 from dreamgym.experience.state import (
     SAID,
     Lines,
@@ -26,7 +27,7 @@ from dreamgym.experience.state import (
 )
 
 _PAGE = "page"
-_OP = re.compile(r"([=\-+&|])(\d+)(?: (.*))?", re.DOTALL)
+_OP = re.compile(r"([=\-+&|*/])(\d+)(?: (.*))?", re.DOTALL)
 
 
 class Verb(StrEnum):
@@ -42,6 +43,10 @@ class Verb(StrEnum):
     """A new item after item i, in its line."""
     LINE = "|"
     """A new line before the line of item i; the number of items means at the end."""
+    ENTER = "*"
+    """A thing comes to the list of item i."""
+    LEAVE = "/"
+    """A thing goes from the list of item i."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ def apply(old: str, edit: Edit) -> str:
     by_item: dict[int, list[Op]] = {}
     for op in edit.ops:
         by_item.setdefault(op.item, []).append(op)
+    empty = empty_word(old)
     after: list[list[str]] = []
     number = 0
     for line in before:
@@ -93,7 +99,7 @@ def apply(old: str, edit: Edit) -> str:
             ops = by_item.get(number, [])
             # A new line stands before the line of its item, wherever the item is in it.
             after += [[op.text] for op in ops if op.verb is Verb.LINE]
-            rebuilt += _rebuilt(item, ops)
+            rebuilt += _rebuilt(item, ops, empty=empty)
             number += 1
         if rebuilt:
             after.append(rebuilt)
@@ -101,7 +107,7 @@ def apply(old: str, edit: Edit) -> str:
     return with_said(body_from(after), edit.said)
 
 
-def _rebuilt(item: str, ops: Sequence[Op]) -> list[str]:
+def _rebuilt(item: str, ops: Sequence[Op], *, empty: str) -> list[str]:
     """Return what stands in the place of one item."""
     middle = [item]
     for op in ops:
@@ -109,6 +115,10 @@ def _rebuilt(item: str, ops: Sequence[Op]) -> list[str]:
             middle = []
         elif op.verb is Verb.REPLACE:
             middle = [op.text]
+        elif op.verb is Verb.ENTER:
+            middle = [with_thing(one, op.text) for one in middle]
+        elif op.verb is Verb.LEAVE:
+            middle = [without_thing(one, op.text, empty=empty) for one in middle]
     before = [op.text for op in ops if op.verb is Verb.BEFORE]
     return [*before, *middle, *(op.text for op in ops if op.verb is Verb.AFTER)]
 
@@ -120,10 +130,28 @@ def diff(old: str, new: str) -> Edit:
     if with_said(body, said) != new:
         # Something was said in the middle: no layout of ours, so the text is taken as it is.
         return Edit(page=new)
-    edit = Edit(ops=_line_ops(lines_of(body_of(old)), lines_of(body)), said=said)
+    ops = _line_ops(lines_of(body_of(old)), lines_of(body))
+    edit = Edit(ops=_by_things(ops, old), said=said)
+    if apply(old, edit) != new:
+        edit = Edit(ops=ops, said=said)
     if apply(old, edit) != new or _is_another_page(old, body, edit):
         return Edit(page=body, said=said)
     return edit
+
+
+def _by_things(ops: Sequence[Op], old: str) -> tuple[Op, ...]:
+    """Return operations that say which things come and go, where an item is such a list."""
+    before, empty = items(old), empty_word(old)
+    told: list[Op] = []
+    for op in ops:
+        found = moves(before[op.item], op.text, empty=empty) if op.verb is Verb.REPLACE else None
+        if found is None:
+            told.append(op)
+            continue
+        left, came = found
+        told += [Op(Verb.LEAVE, op.item, thing) for thing in left]
+        told += [Op(Verb.ENTER, op.item, thing) for thing in came]
+    return tuple(told)
 
 
 def _is_another_page(old: str, body: str, edit: Edit) -> bool:
@@ -254,7 +282,8 @@ def parse_op(line: str) -> Op:
     if found is None:
         raise ValueError(
             f"'{line[:80]}' is no operation; write '=3 new text', '-3', '+3 new item', "
-            "'&3 new item', '|3 new line', '> words' or 'page' and the page below it"
+            "'&3 new item', '|3 new line', '*3 thing that comes', '/3 thing that goes', '> words' "
+            "or 'page' and the page below it"
         )
     verb, text = Verb(found[1]), found[3] or ""
     if verb is Verb.DROP and text:

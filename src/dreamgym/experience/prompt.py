@@ -179,6 +179,8 @@ Reward: a number, 0 unless the environment gives one
 
 Changes refer to the numbers of the current state's items:
 =3 text    item #3 now reads "text"
+*3 thing   the list of item #3 has one thing more
+/3 thing   the list of item #3 has one thing less
 -3         item #3 is gone
 +3 text    a new item before #3, in its line
 &3 text    a new item after #3, in its line
@@ -431,5 +433,5 @@ def _compact_reward(text: str | None, *, won: bool) -> float:
         raise ValueError(f"<reward> is '{text[:40]}', which is not a number") from None
 
 
-PROMPT_DIGEST = digest("\x1f".join([SYSTEM, *MARKS, "layout 2"]))
+PROMPT_DIGEST = digest("\x1f".join([SYSTEM, *MARKS, "layout 3"]))
 """Changes with the prompts: part of every dreamed record. Raise the layout when it changes."""

@@ -53,7 +53,7 @@ def visits():
     visitor = Behaviour("visitor", lambda env, seed: Visitor(seed))
     return plan_slots(
         tasks, episodes=EPISODES, behaviour=lambda slot: visitor,
-        answerer=Answerer(Source.DREAM, "small house", ""), max_steps=10, seed=0,
+        answerer=Answerer(Source.DREAM, "small house", ""), max_steps=7, seed=0,
     )  # fmt: skip
 
 
