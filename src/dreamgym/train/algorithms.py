@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from dreamgym.errors import ConfigError
+from dreamgym.errors import ConfigError, did_you_mean
 from dreamgym.train.advantages import (
     discounted_returns,
     explained_variance,
@@ -74,6 +74,10 @@ class Grpo:
     penalise: Literal["return", "turn"] = "return"
     """Off the episode's return, before groups are compared, or off the refused turn's advantage."""
 
+    def __post_init__(self) -> None:
+        """Refuse settings that mean nothing."""
+        _check_penalty(self)
+
     @property
     def needs_values(self) -> bool:
         """GRPO has no critic."""
@@ -96,6 +100,10 @@ class Rloo:
 
     invalid_penalty: float = 0.0
     penalise: Literal["return", "turn"] = "return"
+
+    def __post_init__(self) -> None:
+        """Refuse settings that mean nothing."""
+        _check_penalty(self)
 
     @property
     def needs_values(self) -> bool:
@@ -120,6 +128,10 @@ class Gigpo:
     """How much the comparison of turns counts beside that of episodes."""
     invalid_penalty: float = 0.0
     """Taken off the reward of each refused turn."""
+
+    def __post_init__(self) -> None:
+        """Refuse settings that mean nothing."""
+        _check_shares(gamma=self.gamma)
 
     @property
     def needs_values(self) -> bool:
@@ -161,6 +173,12 @@ class Ppo:
     invalid_penalty: float = 0.0
     """Taken off the reward of each refused turn."""
 
+    def __post_init__(self) -> None:
+        """Refuse settings that mean nothing."""
+        _check_shares(
+            gamma=self.gamma, lam=self.lam, token_gamma=self.token_gamma, token_lam=self.token_lam
+        )
+
     @property
     def needs_values(self) -> bool:
         """PPO has a critic."""
@@ -200,12 +218,26 @@ class Ppo:
         )
 
 
+def _check_shares(**settings: float) -> None:
+    for name, value in settings.items():
+        if not 0 <= value <= 1:
+            raise ConfigError(f"{name} is {value}; it must be from 0 to 1")
+
+
 class _Penalty(Protocol):
     @property
     def invalid_penalty(self) -> float: ...
 
     @property
     def penalise(self) -> str: ...
+
+
+def _check_penalty(settings: _Penalty) -> None:
+    if settings.penalise not in ("return", "turn"):
+        known = did_you_mean(settings.penalise, ("return", "turn"))
+        raise ConfigError(f"no way to penalise '{settings.penalise}'.{known}")
+    if settings.invalid_penalty < 0:
+        raise ConfigError(f"invalid_penalty is {settings.invalid_penalty}: it would be a reward")
 
 
 def _whole_episodes(

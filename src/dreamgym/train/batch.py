@@ -88,7 +88,8 @@ def collate(rows: Sequence[Row], *, like: torch.Tensor | None = None) -> TokenBa
 
     Args:
         rows: at least one.
-        like: numbers get the precision of this tensor and go where it is.
+        like: numbers go where this tensor is, with its precision if that is not less than 32 bits:
+            logprobs of 16 bits would make ratios of noise.
     """
     width = max(row.sequence.size for row in rows)
     ids = torch.zeros(len(rows), width, dtype=torch.long)
@@ -98,7 +99,8 @@ def collate(rows: Sequence[Row], *, like: torch.Tensor | None = None) -> TokenBa
         ids[number, :size] = torch.tensor(row.sequence.ids)
         acted[number, :size] = torch.tensor(row.sequence.turns) != READ
     branches = lay_branches([row.sequence for row in rows], ids)
-    example = torch.zeros(()) if like is None else like
+    exact = torch.zeros(()) if like is None else like
+    example = exact.new_zeros((), dtype=torch.promote_types(exact.dtype, torch.float32))
     units = np.unique([row.unit for row in rows], return_inverse=True)[1]
     weights = torch.tensor([row.weight for row in rows]).to(example)
     numbers = acted.nonzero()[:, 0].to(example.device)
@@ -122,7 +124,7 @@ def collate(rows: Sequence[Row], *, like: torch.Tensor | None = None) -> TokenBa
         advantages_N=column("advantages"),
         returns_N=column("returns"),
         values_N=column("values"),
-        branches=None if branches is None else branches.to(example),
+        branches=None if branches is None else branches.to(exact),
     )
 
 

@@ -107,7 +107,8 @@ def score_decisions(
     model: CausalLM, hidden: torch.Tensor, branches: Branches, *, temperature: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the logprob of what was chosen, and the entropy of each decision."""
-    scores = torch.log_softmax(model.logits(hidden[branches.rows_M, branches.before_M]), dim=-1)
+    logits = model.logits(hidden[branches.rows_M, branches.before_M])
+    scores = torch.log_softmax(full_precision(logits), dim=-1)
     each = scores.gather(1, branches.targets_M[:, None])[:, 0]
     known = branches.known_DC
     table = each.new_zeros(known.numel()).index_add(0, branches.cells_M, each).view(known.shape)
@@ -116,3 +117,8 @@ def score_decisions(
     finite = logprobs.masked_fill(~known, 0.0)
     entropies = -(finite.exp() * finite).sum(dim=-1)
     return logprobs.gather(1, branches.chosen_D[:, None])[:, 0], entropies
+
+
+def full_precision(scores: torch.Tensor) -> torch.Tensor:
+    """Return numbers of 32 bits at least: small differences of logprobs are what is learnt from."""
+    return scores.to(torch.promote_types(scores.dtype, torch.float32))

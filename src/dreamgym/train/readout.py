@@ -17,7 +17,7 @@ from dreamgym.models.causal import CausalLM
 from dreamgym.models.requirement import torch
 from dreamgym.train.batch import Row, TokenBatch, collate, plan_passes
 from dreamgym.train.critic import Critic
-from dreamgym.train.decisions import score_decisions
+from dreamgym.train.decisions import full_precision, score_decisions
 from dreamgym.train.tokens import Floats, TokenEpisode, TokenSequence
 
 
@@ -45,7 +45,7 @@ def read_tokens(
     wanted = batch.acted_RT[:, 1:]
     hidden = read_hidden(model, batch)
     before = hidden[:, :-1][wanted]
-    logprobs = torch.log_softmax(model.logits(before) / temperature, dim=-1)
+    logprobs = torch.log_softmax(full_precision(model.logits(before)) / temperature, dim=-1)
     chosen = logprobs.gather(1, batch.ids_RT[:, 1:][wanted][:, None])[:, 0]
     shown = logprobs if entropy_gradient else logprobs.detach()
     entropies = -(shown.exp() * shown).sum(dim=-1)
@@ -58,7 +58,7 @@ def read_tokens(
         return Readout(chosen, entropies)
     if critic.body is not None:
         before = read_hidden(critic.body, batch)[:, :-1][wanted]
-    values = critic.head(before.detach() if critic.detached else before)
+    values = full_precision(critic.head(before.detach() if critic.detached else before))
     return Readout(chosen, entropies, values)
 
 

@@ -138,6 +138,16 @@ def test_ppo_without_values_or_with_others_is_told():
         Ppo().credit([made_group([1])], [[np.zeros(3)]])
 
 
+def test_settings_that_mean_nothing_are_refused():
+    with pytest.raises(ConfigError, match="Did you mean 'turn'"):
+        Grpo(penalise="turns")
+    with pytest.raises(ConfigError, match="would be a reward"):
+        Rloo(invalid_penalty=-0.1)
+    for make in (lambda: Ppo(lam=1.5), lambda: Ppo(token_gamma=-1), lambda: Gigpo(gamma=2)):
+        with pytest.raises(ConfigError, match="from 0 to 1"):
+            make()
+
+
 def test_groups_without_variance_are_left_out_and_counted():
     groups = [
         made_group([0, 1]),

@@ -39,6 +39,8 @@ def test_numbers_get_the_precision_of_the_model():
     row = Row(SHORT, Columns(old=np.array([1 / 3])))
     assert collate([row], like=torch.zeros(1, dtype=torch.float64)).old_N.tolist() == [1 / 3]
     assert collate([row]).old_N.dtype == torch.float32
+    half = collate([row], like=torch.zeros(1, dtype=torch.bfloat16))
+    assert half.old_N.dtype == half.weights_N.dtype == torch.float32, "never less than that"
 
 
 def test_columns_are_cut_with_their_rows():
