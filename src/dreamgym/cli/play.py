@@ -80,10 +80,10 @@ class _Table:
 
     def sit(self) -> None:
         """Play until the player leaves."""
-        opening = self._loop.run(self._walk.begin())
-        self._say(f"Task {opening.task.id}\nGoal: {opening.task.goal}\n", style="bold")
-        self._say(f"{opening.observation.text}\n")
         try:
+            opening = self._loop.run(self._walk.begin())
+            self._say(f"Task {opening.task.id}\nGoal: {opening.task.goal}\n", style="bold")
+            self._say(f"{opening.observation.text}\n")
             while (line := self._read()) not in (None, ":quit"):
                 if line:
                     self._answer(line)

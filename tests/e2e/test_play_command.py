@@ -1,0 +1,72 @@
+"""`dreamgym play` from the shell, with the lines of a player in a pipe."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+DREAMGYM = Path(sys.executable).with_name("dreamgym")
+ENVIRONMENT = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1"}
+
+
+def play(folder, *words, lines=()):
+    return subprocess.run(
+        [str(DREAMGYM), "play", "--world", "dream", *words], cwd=folder, env=ENVIRONMENT,
+        input="".join(f"{line}\n" for line in lines), capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+
+
+def test_a_walk_in_a_dream(small_dream):
+    lines = [":undo", "take moon", "move east", ":refs", ":undo", ":actions", ":unod", ":help", "x"]
+    done = play(small_dream, lines=lines)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout
+    assert "Goal: take the coin" in said
+    assert "Nothing to take back." in said
+    assert "+ > you cannot do that" in said
+    assert "reward 0, refused; decided by: grounding" in said
+    assert "why: nothing-known: nobody has heard of moon" in said
+    assert "[1] 1.000 alike" in said, "the recorded step itself is the nearest reference"
+    assert "There is no :unod. Did you mean ':undo'?" in said
+    assert "take the last action back" in said
+    assert said.endswith("Left after 2 actions.\n"), "the end of the input is a polite end"
+
+
+def test_reality_beside_the_dream(small_dream):
+    lines = ["take moon", ":expert", "move east", ":undo", ":quit", "never read"]
+    done = play(small_dream, "--real", "--split", "dev", "--number", "3", lines=lines)
+    assert done.returncode == 0, done.stderr
+    assert "py/coin_corridor:make_engine#1003" in done.stdout
+    assert "decided by: grounding" in done.stdout
+    assert "move east\nmove east\ntake coin" in done.stdout
+    assert "Left after 1 actions, 3 real steps." in done.stdout
+    assert "never read" not in done.stdout
+
+
+def test_what_cannot_be_played_says_why(small_dream):
+    unknown = play(small_dream, "--task", "py/coin_corridor:make_engine#7000")
+    assert unknown.returncode == 2
+    assert "Did you mean 'py/coin_corridor:make_engine#7" in unknown.stderr
+    none = play(small_dream, "--split", "dev")
+    assert "--real takes tasks from the engine" in none.stderr
+    assert "holds no dream" in play(small_dream, "--world", "data").stderr
+    nobody = play(small_dream, "--world", "llm", "--store", "data")
+    assert "llm.url is not set" in nobody.stderr
+    for done in (unknown, none, nobody):
+        assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_ends_politely(small_dream):
+    process = subprocess.Popen(
+        [str(DREAMGYM), "play", "--world", "dream"], cwd=small_dream, env=ENVIRONMENT, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    for line in iter(process.stdout.readline, ""):
+        if line.startswith("Goal:"):
+            break
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "Left after 0 actions." in said
+    assert "Traceback" not in errors
