@@ -52,7 +52,7 @@ def test_an_algorithm_learns(algorithm, objective):
         values = learner.values(groups) if algorithm.needs_values else None
         learner.improve(algorithm.credit(groups, values), objective, step=step)
     assert before < 0.3
-    assert score(model) > 0.85
+    assert score(model) > 0.7
 
 
 def test_failed_rewards_of_a_group_teach_nothing_wrong():
@@ -68,7 +68,7 @@ def test_failed_rewards_of_a_group_teach_nothing_wrong():
         ]
         figures = learner.improve(Grpo().credit(halves), PolicyObjective(), step=step)
         assert figures["credit/failed_episodes"] == 48
-    assert score(model) > 0.85
+    assert score(model) > 0.7
 
 
 def test_demonstrations_teach():
