@@ -87,7 +87,6 @@ async def audit(
         on_progress: is told how far it is.
     """
     started, wanted = time.monotonic(), plan or AuditPlan()
-    kinds = kinds_of([one.task for one in trajectories])
     meter = _Meter(on_progress, _weights(trajectories, players, wanted))
     checks = await ask_steps(
         subject.dream,
@@ -98,19 +97,18 @@ async def audit(
         on_progress=meter.stage("one-step"),
     )
     played, own, live = await _play(subject, players, wanted, meter)
-    shown = [*trajectories, *live]
-    retold = await _retell(subject, shown, wanted, meter)
+    retold = await _retell(subject, [*trajectories, *live], wanted, meter)
     luck = await _luck(subject, trajectories, wanted, meter)
     judged = await _judge(subject, checks, wanted, meter)
-    # Goals are known only once an episode was opened, so kinds of live tasks are read last.
-    kinds |= kinds_of([pair.real.task for pair in [*retold, *_flat(played)] if not pair.failed])
+    # Goals are known only once an episode was opened, so kinds are read off at the end.
+    pairs = [*retold, *_flat(played)]
+    kinds = kinds_of([pair.real.task for pair in pairs])
     policies = tuple(
-        sum_up_policy(name, pairs, kinds, own=own[name]) for name, pairs in played.items()
+        sum_up_policy(name, found, kinds, own=own[name]) for name, found in played.items()
     )
     one_step = sum_up_steps(checks, kinds)
-    real_steps = sum(one.real_steps for one in policies) + sum(len(one.steps) for one in live)
-    real_steps += sum(len(pair.real.steps) for pairs in own.values() for pair in pairs)
-    dreamed = [pair.dream for pair in [*retold, *_flat(played)]]
+    real_steps = sum(one.real_steps for one in policies)
+    real_steps += sum(len(one.steps) for one in [*live, *(pair.real for pair in _flat(own))])
     on_progress(1.0, "done")
     return AuditReport(
         one_step=one_step,
@@ -124,11 +122,11 @@ async def audit(
         origins=_origins(subject.dream),
         cost=Cost(
             real_steps=real_steps,
-            dream_steps=len(checks) + sum(len(one.steps) for one in dreamed),
+            dream_steps=len(checks) + sum(len(pair.dream.steps) for pair in pairs),
             seconds=time.monotonic() - started,
         ),
         thresholds=wanted.thresholds,
-        familiar=_familiar(subject, [*retold, *_flat(played)]),
+        familiar=_familiar(subject, pairs),
     )
 
 
@@ -156,7 +154,7 @@ async def _play(
             for_real.append(one)
             tell(len(for_real))
         if not player.in_dream:
-            live += [one for one in for_real if one.error is None]
+            live += for_real
             continue
         dreams = [_dreamed(slot) for slot in player.slots]
         pairs = await play_and_retell(

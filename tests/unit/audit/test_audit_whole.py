@@ -153,3 +153,18 @@ def test_a_policy_that_needs_the_engine_is_told_again():
     assert report.on_policy == ()
     assert report.closed_loop.episodes == 15
     assert "on-policy precision was not measured" in report.reasons
+
+
+def test_a_real_episode_that_broke_is_counted_as_failed():
+    broken = CorridorWorld(breaks=lambda task, step: task.key == "2")
+
+    async def once():
+        return await audit(
+            Subject(dream(truth), HashingEmbedder(), real=broken),
+            await recorded(episodes=6),
+            players=[Player("expert", slots_of(behaviours, episodes=9), in_dream=False)],
+        )
+
+    loop = asyncio.run(once()).closed_loop
+    assert (loop.episodes, loop.failed) == (15, 1)
+    assert loop.figures.agreement.count == 14
