@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from dreamgym.agents import Behaviour, make_behaviour
 from dreamgym.agents.behaviour import AgentFactory
 from dreamgym.agents.language_model import LanguageModelAgent
-from dreamgym.agents.policy import ChatAgent, CompactAgent, Manner
+from dreamgym.agents.policy import ChatAgent, CompactAgent, Manner, listed_actions
 from dreamgym.agents.policy_card import (
     CARD,
     POLICY,
+    Choose,
     PolicyCard,
     load_policy_card,
     model_folder,
@@ -30,11 +31,12 @@ from dreamgym.agents.policy_tokens import CompactWriter
 from dreamgym.config import EnvConfig, LlmConfig, ReplayConfig
 from dreamgym.envs.world import RealWorld, open_world
 from dreamgym.errors import ConfigError, did_you_mean
+from dreamgym.experience.affordances import affordances_from
 from dreamgym.protocols import LLM, Agent, Embedder, Env
 from dreamgym.replay import Capacity, ExperienceStore, open_store
 from dreamgym.replay.embed import HashingEmbedder
 from dreamgym.rollout.collect import Answerer, Slot, plan_slots
-from dreamgym.types import Source, Split, Task
+from dreamgym.types import Observation, Source, Split, Task
 
 if TYPE_CHECKING:
     from dreamgym.llm.breaker import EventSink
@@ -143,7 +145,7 @@ def make_policy(
     """Return who acts in which slot: a shipped policy, your own, or a model directory.
 
     A model directory, or the run of a training, may be followed by what differs from its card, as
-    in `runs/mine?temperature=0&choose=1`.
+    in `runs/mine?temperature=0&choose=listed`.
     """
     path, _, changes = name.partition("?")
     folder = model_folder(Path(path))
@@ -169,7 +171,7 @@ def _plain_agent(llm: LLM, env: Env, seed: int) -> Agent:
 
 def make_model_agents(llm: LocalLLM, card: PolicyCard) -> AgentFactory:
     """Return what makes the agents of a policy, one per episode, all over the same model."""
-    manner = Manner(temperature=card.temperature, choose=card.choose)
+    manner = Manner(temperature=card.temperature, options=_make_options(card))
     if card.format is Format.COMPACT:
         writer = CompactWriter(
             llm.tokenizer, llm.positions, card.longest_action, card.window, card.list_actions
@@ -184,6 +186,17 @@ def make_model_agents(llm: LocalLLM, card: PolicyCard) -> AgentFactory:
         think=card.think,
         max_tokens=card.longest_action,
     )
+
+
+def _make_options(card: PolicyCard) -> Callable[[Observation], Sequence[str]] | None:
+    if card.choose is Choose.NOTHING:
+        return None
+    if card.choose is Choose.LISTED:
+        return listed_actions
+    known = affordances_from(card.frames)
+    if not known.frames:
+        raise ConfigError("this policy knows no kinds of action to choose among: train it again")
+    return lambda now: known.candidates(now.text)
 
 
 def _weights_digest(folder: Path) -> str:

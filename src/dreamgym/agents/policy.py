@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,8 +36,8 @@ class Manner:
 
     temperature: float = 1.0
     """0 does the likeliest thing."""
-    choose: bool = False
-    """Score the admissible actions, where the environment lists them, and take one of those."""
+    options: Callable[[Observation], Sequence[str]] | None = None
+    """Gives the actions to choose among; where there are none, the policy speaks freely."""
 
 
 class CompactAgent:
@@ -55,8 +55,9 @@ class CompactAgent:
         self._opening = self._opening if past else now
         prompt = prompt_of(self._writer, task.goal, with_states(self._opening, past), now)
         seed = derive_seed(self._seed, len(past))
-        if self._manner.choose and now.admissible:
-            return await self._choose(prompt, now.admissible, seed)
+        options = self._manner.options(now) if self._manner.options else ()
+        if options:
+            return await self._choose(prompt, options, seed)
         tokens = await self._model.sample(
             prompt,
             max_new=self._writer.longest_action,
@@ -66,13 +67,18 @@ class CompactAgent:
         words, ended = self._writer.read(tokens.ids)
         return Action(read_compact(words, ended=ended), tokens)
 
-    async def _choose(self, prompt: Ids, admissible: Sequence[str], seed: int) -> Action:
-        candidates = [self._writer.answer(action) for action in admissible]
+    async def _choose(self, prompt: Ids, options: Sequence[str], seed: int) -> Action:
+        candidates = [self._writer.answer(action) for action in options]
         scores = await self._model.weigh(prompt, candidates)
         chosen = pick_one([sum(each) for each in scores], self._manner.temperature, seed)
         # The model's own log-probabilities, not shares of the listed actions: what the list adds
         # up to depends on the state alone, and drops out where advantages are around zero.
-        return Action(admissible[chosen], SampledTokens(candidates[chosen], scores[chosen]))
+        return Action(options[chosen], SampledTokens(candidates[chosen], scores[chosen]))
+
+
+def listed_actions(now: Observation) -> Sequence[str]:
+    """Return what the environment would accept, where it says so."""
+    return now.admissible or ()
 
 
 def prompt_of(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,19 @@ from dreamgym.errors import ConfigError, did_you_mean
 from dreamgym.files import write_atomically
 
 CARD = "policy.json"
+
+
+class Choose(StrEnum):
+    """What a policy chooses among, by scoring."""
+
+    NOTHING = "nothing"
+    """It speaks freely."""
+    LISTED = "listed"
+    """The admissible actions, where the environment lists them."""
+    KNOWN = "known"
+    """The actions that it knows and the state suggests; also in a dream, which lists nothing."""
+
+
 POLICY = "policy"
 """The folder of the policy inside the run of a training."""
 
@@ -37,8 +51,10 @@ class PolicyCard:
     longest_action: int = 24
     """Tokens after which an answer is cut off."""
     temperature: float = 1.0
-    choose: bool = False
-    """Whether it chooses among the admissible actions, where the environment lists them."""
+    choose: Choose = Choose.NOTHING
+    """What it chooses among, if it does not speak freely."""
+    frames: tuple[dict[str, Any], ...] = ()
+    """Kinds of action that it knows: the frames of `experience.affordances`."""
     prompts: str = PROMPT_DIGEST
 
     def save(self, folder: Path) -> None:
@@ -56,7 +72,8 @@ def load_policy_card(folder: Path) -> PolicyCard:
         )
     try:
         plain = json.loads(path.read_text("utf-8"))
-        card = PolicyCard(**{**plain, "format": Format(plain["format"])})
+        kinds = {"format": Format(plain["format"]), "choose": Choose(plain["choose"])}
+        card = PolicyCard(**{**plain, **kinds, "frames": tuple(plain["frames"])})
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a policy's card: {error}") from error
     if card.prompts != PROMPT_DIGEST:
@@ -97,5 +114,5 @@ def read_changes(text: str) -> dict[str, Any]:
 _READERS: dict[str, Any] = {
     "float": float,
     "int": int,
-    "bool": lambda text: {"true": True, "1": True, "false": False, "0": False}[text.lower()],
+    "Choose": Choose,
 }

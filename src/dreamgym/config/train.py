@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dreamgym.errors import ConfigError, did_you_mean
 
 FORMATS = ("auto", "compact", "chat")
+CHOICES = ("nothing", "listed", "known")
 ALGORITHMS = ("sft",)
 
 
@@ -28,8 +29,8 @@ class PolicyConfig:
     """Tokens after which an answer is cut off and counts as no action."""
     temperature: float = 1.0
     """How freely it acts; 0 does the likeliest thing."""
-    choose: bool = False
-    """Let it choose among the admissible actions, where the environment lists them."""
+    choose: str = "nothing"
+    """Let it choose among listed actions (`listed`), known ones (`known`), or speak (`nothing`)."""
     vocabulary: int = 2048
     """The most entries of the vocabulary of a model from scratch."""
 
@@ -37,6 +38,8 @@ class PolicyConfig:
         """Check the ranges."""
         if self.format not in FORMATS:
             raise ConfigError(f"policy.format '{self.format}'.{did_you_mean(self.format, FORMATS)}")
+        if self.choose not in CHOICES:
+            raise ConfigError(f"policy.choose '{self.choose}'.{did_you_mean(self.choose, CHOICES)}")
         if self.window < -1:
             raise ConfigError(f"policy.window is {self.window}; it is -1 (all), or 0 and more")
         if self.temperature < 0:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from dreamgym import __version__, build, dreams
-from dreamgym.agents.policy_card import POLICY, PolicyCard
+from dreamgym.agents.policy_card import POLICY, Choose, PolicyCard
 from dreamgym.agents.policy_prompt import Format
 from dreamgym.config import RunConfig
+from dreamgym.experience.affordances import Affordances, learn_affordances
 from dreamgym.models.sft_plan import SftPlan, SftProgress, SftResult
 from dreamgym.runs import RunDir
 from dreamgym.train.demonstrations import (
@@ -64,8 +65,8 @@ def run_sft(
         vocabulary=config.policy.vocabulary,
         seed=config.seed,
     )
-    card = make_card(config, policy, env)
-    names = find_names(recorded) if wanted.renaming else Names(())
+    names = find_names(recorded)
+    card = make_card(config, policy, env, learn_affordances(demos, names.classes))
     learnt, held = split_demonstrations(demos, share=wanted.held_out_share, seed=config.seed)
 
     def note(progress: SftProgress) -> None:
@@ -107,7 +108,7 @@ def _recorded(config: RunConfig) -> tuple[str, list[Trajectory]]:
         return env, list(store.trajectories(source=Source.REAL, split=Split.TRAIN, env=env))
 
 
-def make_card(config: RunConfig, policy: PolicyModel, env: str) -> PolicyCard:
+def make_card(config: RunConfig, policy: PolicyModel, env: str, known: Affordances) -> PolicyCard:
     """Return the card of a policy as the settings want it."""
     wanted = config.policy
     return PolicyCard(
@@ -118,7 +119,8 @@ def make_card(config: RunConfig, policy: PolicyModel, env: str) -> PolicyCard:
         think=wanted.think,
         longest_action=wanted.longest_action,
         temperature=wanted.temperature,
-        choose=wanted.choose,
+        choose=Choose(wanted.choose),
+        frames=tuple(asdict(frame) for frame in known.frames),
     )
 
 

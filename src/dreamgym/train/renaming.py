@@ -4,8 +4,8 @@ A policy that has seen forty demonstrations has seen few names, and takes them f
 under other names, the same demonstrations teach it to read what stands in front of it. Which words
 are names, and which of them may stand for one another, is read off recorded experience by rules
 that know no environment: names of pages are places; what actions are about are things, and things
-that the same kinds of actions go with are of one class. Small classes are left alone: four
-directions or two positions of a switch are grammar, not names.
+that the same kinds of actions go with are of one class. Small classes are left alone:
+two positions of a switch are grammar, not names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dreamgym.experience.phrases import cut, mentions
 from dreamgym.experience.state import body_of, page_name
 from dreamgym.types import Action, Observation, Step, Trajectory
 
-FEWEST = 5
+FEWEST = 4
 """Names of a class that is worth renaming."""
 ALIKE = 0.6
 """Share of kinds of action that names of one class have in common."""

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from dreamgym.agents.policy import ChatAgent, CompactAgent, Manner, pick_one
+from dreamgym.agents.policy import ChatAgent, CompactAgent, Manner, listed_actions, pick_one
 from dreamgym.agents.policy_prompt import MARKS, UNREADABLE
 from dreamgym.agents.policy_tokens import CompactWriter
 from dreamgym.llm import ScriptedLLM
@@ -62,7 +62,7 @@ def test_the_same_seed_does_the_same_and_another_one_does_not(local):
 
 def test_a_chooser_takes_what_is_listed_with_the_models_own_probabilities(local):
     llm, words, _ = local
-    (action,) = play(agent(local, choose=True, temperature=0.0), 1)
+    (action,) = play(agent(local, options=listed_actions, temperature=0.0), 1)
     assert action.text in NOW.admissible
     assert action.tokens.ids == (*words.encode(action.text), words.end_id)
     prompt = CompactWriter(words, 2048, 6).prompt(TASK.goal, [], NOW)
@@ -81,7 +81,7 @@ def test_a_choice_is_drawn_as_often_as_the_model_would_say_it():
 
 
 def test_a_chooser_speaks_freely_where_nothing_is_listed(local):
-    (action,) = play(agent(local, choose=True), 1, Observation(ROOM))
+    (action,) = play(agent(local, options=listed_actions), 1, Observation(ROOM))
     assert action.tokens is not None
 
 
@@ -94,10 +94,10 @@ def test_an_answer_without_an_end_is_an_invalid_action(local):
 
 
 def test_the_context_of_earlier_turns_is_not_read_again(local):
-    llm, words, decoder = local
+    _llm, words, decoder = local
     decoder.forget()
     before = decoder.read_tokens
-    actions = play(agent(local, 9, choose=True), 12)
+    actions = play(agent(local, 9, options=listed_actions), 12)
     past = [(NOW, action.tokens.ids) for action in actions[:-1]]
     total = len(CompactWriter(words, 2048, 6).prompt(TASK.goal, past, NOW))
     # Memory is kept in blocks of 16: at most one is begun anew per turn.

@@ -6,6 +6,7 @@ import pytest
 
 from dreamgym.agents.policy_card import (
     CARD,
+    Choose,
     PolicyCard,
     load_policy_card,
     model_folder,
@@ -16,7 +17,14 @@ from dreamgym.errors import ConfigError
 
 
 def test_a_card_is_read_as_it_was_written(tmp_path):
-    card = PolicyCard("e", Format.CHAT, window=2, think=True, temperature=0.5)
+    card = PolicyCard(
+        "e",
+        Format.CHAT,
+        window=2,
+        think=True,
+        temperature=0.5,
+        frames=({"kind": "look", "gaps": []},),
+    )
     card.save(tmp_path)
     assert load_policy_card(tmp_path) == card
 
@@ -42,7 +50,10 @@ def test_a_policy_that_learnt_other_prompts_is_refused(tmp_path):
 
 
 def test_a_name_may_say_what_differs_from_the_card():
-    assert read_changes("temperature=0&choose=true") == {"temperature": 0.0, "choose": True}
+    assert read_changes("temperature=0&choose=listed") == {
+        "temperature": 0.0,
+        "choose": Choose.LISTED,
+    }
     assert read_changes("") == {}
 
 

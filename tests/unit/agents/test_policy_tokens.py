@@ -1,5 +1,7 @@
 """Compact episodes as tokens: one sequence that grows, windows that jump, room that ends."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,7 +57,7 @@ def test_a_window_shows_so_many_turns_and_fewer_than_twice_as_many(words, window
     act = words.special_id("<act>")
     shown = [prompt.count(act) - 1 for prompt in asked]
     assert all(min(window, turn) <= count < 2 * window for turn, count in enumerate(shown))
-    grows = sum(after[: len(one)] == one for one, after in zip(asked, asked[1:], strict=False))
+    grows = sum(after[: len(one)] == one for one, after in itertools.pairwise(asked))
     assert grows >= len(asked) - 1 - len(asked) // window
 
 
@@ -79,7 +81,7 @@ def test_an_episode_that_outgrows_the_model_loses_its_oldest_turns(words):
     writer = CompactWriter(words, 90, 8)
     asked, _ = prompts(writer, 20)
     assert all(len(prompt) <= 82 for prompt in asked)
-    jumps = sum(b[: len(a)] != a for a, b in zip(asked, asked[1:], strict=False))
+    jumps = sum(b[: len(a)] != a for a, b in itertools.pairwise(asked))
     assert 0 < jumps < 12  # in jumps, not at every turn
     goal = tuple(words.encode(goal_text("find the coin")))
     assert all(prompt[: len(goal)] == goal for prompt in asked)

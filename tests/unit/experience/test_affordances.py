@@ -1,0 +1,87 @@
+"""What demonstrations tell about what can be done in a state."""
+
+import json
+from dataclasses import asdict
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dreamgym.experience.affordances import Affordances, affordances_from, learn_affordances
+from dreamgym.types import (
+    Action,
+    Observation,
+    Provenance,
+    Source,
+    Split,
+    Step,
+    StepResult,
+    StopReason,
+    Task,
+    Trajectory,
+)
+
+CLASSES = (("salt", "sugar", "black pepper", "pepper"), ("north", "south"))
+WALK = [
+    ("kitchen\nshelf: salt; box: empty\nnorth: hall", "take salt", False),
+    ("kitchen\nshelf: empty; box: empty\nnorth: hall\ncarrying: salt", "put salt in box", False),
+    ("kitchen\nbox: salt\nnorth: hall", "look around", False),
+    ("kitchen\nbox: salt\nnorth: hall", "eat box", True),
+    ("kitchen\nbox: salt\nnorth: hall", "open the box", False),
+    ("kitchen\nbox: salt\nnorth: hall", "move north", False),
+]
+
+
+def walk(turns=WALK):
+    seen = [Observation(state) for state, _, _ in turns] + [Observation("hall")]
+    steps = tuple(
+        Step(Action(action), StepResult(now, refused=refused))
+        for (_, action, refused), now in zip(turns, seen[1:], strict=True)
+    )
+    task = Task("t", "e", "1", Split.TRAIN)
+    made_by = Provenance(Source.REAL, "expert")
+    return Trajectory("w", task, seen[0], steps, StopReason.STEP_LIMIT, made_by)
+
+
+KNOWN = learn_affordances([walk()], CLASSES)
+
+
+def test_a_state_suggests_what_was_done_with_its_like():
+    state = "cellar\nshelf: black pepper, sugar; box: empty\nsouth: kitchen\ncarrying: salt"
+    assert KNOWN.candidates(state) == (
+        "look around",
+        "move south",
+        "put salt in box",
+        "take black pepper",
+        "take sugar",
+    )
+
+
+def test_what_was_refused_or_would_lose_its_article_is_no_kind():
+    assert [frame.kind for frame in KNOWN.frames] == ["look _", "move _", "put _ in _", "take _"]
+
+
+def test_what_the_world_says_is_not_in_sight():
+    assert KNOWN.candidates("hall\n> the salt is to the north") == ("look around",)
+
+
+def test_things_with_numbers_keep_them():
+    known = learn_affordances([walk([("at bed 1: cup 2", "take cup 2 from bed 1", False)])])
+    assert known.candidates("at bed 3: cup 1, cup 4") == (
+        "take cup 1 from bed 3",
+        "take cup 4 from bed 3",
+    )
+
+
+def test_nothing_known_suggests_nothing():
+    assert Affordances(()).candidates("hall\nsalt") == ()
+
+
+def test_they_survive_a_file():
+    plain = json.loads(json.dumps([asdict(frame) for frame in KNOWN.frames]))
+    assert affordances_from(plain) == KNOWN
+
+
+@given(st.text(max_size=60))
+def test_no_state_is_too_strange(text):
+    found = KNOWN.candidates(text)
+    assert list(found) == sorted(set(found))
