@@ -83,6 +83,7 @@ def _read(plain: Mapping[str, Any]) -> DreamCard:
             free=frozenset(known["free"]),
             on_sight=frozenset(known["on_sight"]),
             refusal=tuple(known["refusal"]),
+            signposted=frozenset(known["signposted"]),
             bare=None if known["bare"] is None else frozenset(known["bare"]),
         ),
     )

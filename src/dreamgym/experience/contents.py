@@ -28,6 +28,16 @@ def _split(item: str) -> tuple[str, list[str]]:
     return head, [] if content in _EMPTY else content.split(_COMMA)
 
 
+def things_of(item: str) -> tuple[str, ...]:
+    """Return the things that an item lists, each once."""
+    return tuple(dict.fromkeys(_split(item)[1])) if _COLON in item else ()
+
+
+def lists(item: str, thing: str) -> bool:
+    """Say whether a thing is in the list of an item."""
+    return thing in things_of(item)
+
+
 def _joined(head: str, old: list[str], new: list[str], *, empty: str) -> str:
     found = _COUNT.search(head)
     if found is not None and int(found[1]) == len(old):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from dreamgym.experience.contents import empty_word, moves, with_thing, without_thing
+from dreamgym.experience.contents import empty_word, lists, moves, with_thing, without_thing
 from dreamgym.experience.state import (
     SAID,
     Lines,
@@ -89,7 +89,7 @@ def apply(old: str, edit: Edit) -> str:
             )
     by_item: dict[int, list[Op]] = {}
     for op in edit.ops:
-        by_item.setdefault(op.item, []).append(op)
+        by_item.setdefault(_holder(op, old), []).append(op)
     empty = empty_word(old)
     after: list[list[str]] = []
     number = 0
@@ -105,6 +105,14 @@ def apply(old: str, edit: Edit) -> str:
             after.append(rebuilt)
     after += [[op.text] for op in by_item.get(count, [])]
     return with_said(body_from(after), edit.said)
+
+
+def _holder(op: Op, old: str) -> int:
+    """Return the item that an operation is about: a thing can only go from where it is."""
+    if op.verb is not Verb.LEAVE:
+        return op.item
+    listed = [number for number, item in enumerate(items(old)) if lists(item, op.text)]
+    return listed[0] if len(listed) == 1 else op.item
 
 
 def _rebuilt(item: str, ops: Sequence[Op], *, empty: str) -> list[str]:

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dreamgym.experience.ledger import only_named
-from dreamgym.experience.phrases import cut, mentions
+from dreamgym.experience.phrases import cut, mentions, places
 from dreamgym.experience.prompt import unmarked
-from dreamgym.experience.state import body_of, page_name, split_said
+from dreamgym.experience.state import body_of, items, page_name, split_said
 from dreamgym.protocols import Reference
 from dreamgym.types import Origin, Transition
 
@@ -52,6 +52,10 @@ class KnownKinds:
     """Pages, without their numbers, of which no more than the name was told when they were first
     seen; None where that is usual. Any other page must come with its content or from memory."""
 
+    signposted: frozenset[str] = frozenset()
+    """Kinds that often lead to another page, and only ever to one that the action says: it names
+    the page, or a thing in sight that does."""
+
     @classmethod
     def from_transitions(cls, transitions: Iterable[Transition]) -> KnownKinds:
         """Learn from recorded steps."""
@@ -59,10 +63,13 @@ class KnownKinds:
         unseen: Counter[str] = Counter()
         free: set[str] = set()
         said: Counter[tuple[str, ...]] = Counter()
-        moves, bare = 0, Counter[str]()
+        moves, bare = Counter[str](), Counter[str]()
+        signs: Counter[str] = Counter()
         for one in transitions:
             if page_name(one.state) != page_name(one.next_state):
-                moves += 1
+                kind = cut(one.action).kind
+                moves[kind] += 1
+                signs[kind] += says_where(one.state, one.action, page_name(one.next_state))
                 bare[without_numbers(only_named(one.state, one.next_state))] += 1
             if one.refused:
                 said[split_said(one.next_state)[1]] += 1
@@ -76,8 +83,18 @@ class KnownKinds:
         usual = max(sorted(said), key=lambda words: said[words], default=())
         on_sight = {kind for kind in worked if worked[kind] >= OFTEN and not unseen[kind]}
         del bare[""]
-        named = None if 2 * bare.total() >= moves else frozenset(bare)
-        return cls(frozenset(worked), frozenset(free), frozenset(on_sight), usual, named)
+        named = None if 2 * bare.total() >= moves.total() else frozenset(bare)
+        clear = {kind for kind in moves if moves[kind] >= OFTEN and signs[kind] == moves[kind]}
+        return cls(
+            frozenset(worked), frozenset(free), frozenset(on_sight), usual, named, frozenset(clear)
+        )
+
+    def misleads(self, state: str, action: str, next_state: str) -> bool:
+        """Say whether a step leads elsewhere than its action says, which its kind never does."""
+        name = page_name(next_state)
+        if name == page_name(state) or cut(action).kind not in self.signposted:
+            return False
+        return not says_where(state, action, name)
 
     def must_be_on_record(self, state: str, next_state: str) -> str:
         """Return the name of a page that a step merely names and that is never bare, or nothing."""
@@ -85,6 +102,15 @@ class KnownKinds:
             return ""
         name = only_named(state, next_state)
         return "" if without_numbers(name) in self.bare else name
+
+
+def says_where(state: str, action: str, page: str) -> bool:
+    """Say whether an action names a page, or a thing in sight that names it."""
+    known, phrases = items(state), cut(action).phrases
+    signs = [known[number] for phrase in phrases for number in places(known, phrase)]
+    return any(mentions(page, phrase) for phrase in phrases) or any(
+        mentions(sign, page) for sign in signs
+    )
 
 
 def without_numbers(text: str) -> str:

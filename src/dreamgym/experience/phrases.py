@@ -59,15 +59,22 @@ _PLACES, _QUOTED = 2, 8
 def located(items: Sequence[str], action: str) -> tuple[str, ...]:
     """Say where each thing that an action is about is found among the items of a state.
 
-    Finding a word is what small models do badly and a rule does well. Short items are quoted, so
-    that what is there need not be looked up either.
+    Finding a word is what small models do badly and a rule does well. Things are quoted by their
+    whole names and short items whole, so that what is there need not be looked up either.
     """
     found = []
     for phrase in cut(action).phrases:
-        numbers = places(items, phrase)[:_PLACES]
-        quoted = (
-            f"#{number} {items[number]}" if len(items[number].split()) <= _QUOTED else f"#{number}"
-            for number in numbers
-        )
-        found.append(f"{phrase} at {' and '.join(quoted)}" if numbers else f"{phrase} nowhere")
+        quoted = [
+            f"#{number} {_quoted(items[number], phrase)}".rstrip()
+            for number in places(items, phrase)[:_PLACES]
+        ]
+        found.append(f"{phrase} at {' and '.join(quoted)}" if quoted else f"{phrase} nowhere")
     return tuple(found)
+
+
+def _quoted(item: str, phrase: str) -> str:
+    """Return the part of an item that is about a phrase: a listed thing, or a short item."""
+    head, colon, content = item.partition(": ")
+    if colon and not mentions(head, phrase):
+        return next((thing for thing in content.split(", ") if mentions(thing, phrase)), content)
+    return item if len(item.split()) <= _QUOTED else ""

@@ -52,6 +52,8 @@ class Switches:
     """The most notes that are shown."""
     reference_states: bool = False
     """Show the states of references also in the compact style; the full style always does."""
+    rewards: bool = True
+    """Say rewards that are not just 1 for success; without, the compact style leaves them out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +124,10 @@ def step_prompt(
 
 def step_answer_text(answer: StepAnswer, *, style: Style, switches: Switches | None = None) -> str:
     """Return an answer as a model should write it: the inverse of `read_step_answer`."""
-    reasoning = (switches or Switches()).reasoning
+    asked = switches or Switches()
     if style is Style.COMPACT:
-        return _compact_answer(answer, reasoning=reasoning)
-    return _full_answer(answer, reasoning=reasoning)
+        return _compact_answer(answer, asked)
+    return _full_answer(answer, reasoning=asked.reasoning)
 
 
 def read_step_answer(text: str, *, style: Style, switches: Switches | None = None) -> StepAnswer:
@@ -353,7 +355,7 @@ def _compact(query: StepQuery, switches: Switches) -> str:
         # The nearest one last: closest to where the answer begins.
         parts += [
             ("<same>" if one.transition.task_id == query.task_id else "<refs>")
-            + _compact_reference(one.transition, state=switches.reference_states)
+            + _compact_reference(one.transition, switches)
             for one in reversed(query.references)
         ]
     parts.append(f"<state>{unmarked(numbered(query.state))}")
@@ -367,18 +369,18 @@ def _compact_turn(turn: Turn) -> str:
     return f"<past>{unmarked(_one_line(turn.action))}{'<refused>' if turn.refused else ''}{said}"
 
 
-def _compact_reference(one: Transition, *, state: bool) -> str:
-    before = unmarked(numbered(one.state)) if state else ""
-    answer = _compact_rest(answer_of(one, reasoning=""))
+def _compact_reference(one: Transition, switches: Switches) -> str:
+    before = unmarked(numbered(one.state)) if switches.reference_states else ""
+    answer = _compact_rest(answer_of(one, reasoning=""), rewards=switches.rewards)
     return f"{before}<act>{unmarked(_one_line(one.action))}<then>{answer}"
 
 
-def _compact_answer(answer: StepAnswer, *, reasoning: bool) -> str:
-    why = f"{unmarked(answer.reasoning)}<then>" if reasoning else ""
-    return f"{why}{_compact_rest(answer)}{END}"
+def _compact_answer(answer: StepAnswer, switches: Switches) -> str:
+    why = f"{unmarked(answer.reasoning)}<then>" if switches.reasoning else ""
+    return f"{why}{_compact_rest(answer, rewards=switches.rewards)}{END}"
 
 
-def _compact_rest(answer: StepAnswer) -> str:
+def _compact_rest(answer: StepAnswer, *, rewards: bool) -> str:
     verdict = "<refused>" if answer.refused else "<ok>"
     if answer.edit.page is None:
         change = unmarked(render(answer.edit))
@@ -386,7 +388,8 @@ def _compact_rest(answer: StepAnswer) -> str:
         change = "<page>" + unmarked(with_said(answer.edit.page, answer.edit.said))
     end = "<win>" if answer.success else "<lose>" if answer.done else "<cont>"
     usual = 1.0 if answer.success else 0.0
-    reward = "" if answer.reward == usual else f"<reward>{answer.reward!r}"
+    told = rewards and answer.reward != usual
+    reward = f"<reward>{answer.reward!r}" if told else ""
     return f"{verdict}{change}{reward}{end}"
 
 
@@ -433,5 +436,5 @@ def _compact_reward(text: str | None, *, won: bool) -> float:
         raise ValueError(f"<reward> is '{text[:40]}', which is not a number") from None
 
 
-PROMPT_DIGEST = digest("\x1f".join([SYSTEM, *MARKS, "layout 3"]))
+PROMPT_DIGEST = digest("\x1f".join([SYSTEM, *MARKS, "layout 4"]))
 """Changes with the prompts: part of every dreamed record. Raise the layout when it changes."""

@@ -7,6 +7,7 @@ and an edit names only items that are there. It says nothing about what is true.
 
 from __future__ import annotations
 
+from dreamgym.experience.contents import things_of
 from dreamgym.experience.prompt import Switches
 from dreamgym.experience.state import items
 
@@ -50,9 +51,19 @@ def reply_grammar(state: str, *, switches: Switches) -> str:
     )
     # A new line may stand one past the last item, all else must name an item that is there.
     ops = [f'"|" ({_any_of(count + 1)}) " " line']
+    listing = [(number, item) for number, item in enumerate(items(state)) if ": " in item]
+    for number, item in listing:
+        # Anything may come to a list, but only what is there can go.
+        ops.append(f'"*{number} " line')
+        ops += [f'"/{number} " {_literal(thing)} "\\n"' for thing in things_of(item)]
     if count:
         ops = [f'[=+&] ({_any_of(count)}) " " line', f'"-" ({_any_of(count)}) "\\n"', *ops]
     return f"root ::= {thought}change flags\nop ::= {' | '.join(ops)}{rules}"
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _any_of(count: int) -> str:

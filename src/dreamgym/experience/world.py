@@ -324,18 +324,23 @@ class DreamEnv:
             world.counts["failed_replies"] += 1
             raise _as_failure(error, "step") from error
         world.counts["shared_answers"] += known
-        doubt = self._unheld(prediction) or world.pessimism.after(query, prediction)
+        doubt = self._contradiction(action, prediction) or world.pessimism.after(query, prediction)
         return _unknown(query, doubt) if doubt else prediction
 
-    def _unheld(self, prediction: Prediction) -> str:
-        """Return what is wrong with something that the model names and no memory holds, if so."""
+    def _contradiction(self, action: str, prediction: Prediction) -> str:
+        """Return what the model says and the records rule out, or nothing."""
         if any(words.endswith(REST) for words in split_said(prediction.next_state)[1]):
             return "no memory holds what would be said"
         known = self._world.grounding.known if self._world.grounding is not None else None
-        if known is None or prediction.origin is not Origin.MODEL:
+        if known is None:
             return ""
-        name = known.must_be_on_record(self._state, prediction.next_state)
-        return f"no memory holds the page '{name}'" if name else ""
+        name = page_name(prediction.next_state)
+        if known.misleads(self._state, action, prediction.next_state):
+            return f"'{action}' says nothing of '{name}', where it would lead"
+        if prediction.origin is not Origin.MODEL:
+            return ""
+        bare = known.must_be_on_record(self._state, prediction.next_state)
+        return f"no memory holds the page '{bare}'" if bare else ""
 
     def _advance(
         self, action: str, prediction: Prediction, references: tuple[Reference, ...]

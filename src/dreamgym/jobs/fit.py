@@ -137,6 +137,7 @@ def _switches(config: RunConfig) -> Switches:
         reasoning=dream.reasoning,
         references=dream.references > 0,
         window=dream.window,
+        rewards=not dream.outcome_only,
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recorded_states import STEPS
-from small_house import GOAL, OPENING, transition
+from small_house import GOAL, OPENING, page, transition
 from test_experience_prompt import recorded
 
 from dreamgym.experience.grounding import OFTEN, Grounding, KnownKinds, malformed
@@ -48,8 +48,20 @@ def test_kinds_free_phrases_and_refusal_words_come_from_records():
         ]
     )
     assert known == KnownKinds(
-        frozenset({"move _", "take _"}), frozenset(), frozenset({"move _"}), ("no",), frozenset()
+        frozenset({"move _", "take _"}),
+        frozenset(),
+        frozenset({"move _"}),
+        ("no",),
+        frozenset(),
+        frozenset({"move _"}),
     )
+
+
+def test_a_signposted_kind_leads_where_it_says():
+    known = KnownKinds.from_transitions([transition(OPENING, "move west")] * OFTEN)
+    assert not known.misleads(OPENING, "move west", page("hall"))
+    assert known.misleads(OPENING, "move west", page("garden"))
+    assert not known.misleads(OPENING, "take cup", page("garden")), "nothing is known of that kind"
 
 
 def test_rules_by_name():
