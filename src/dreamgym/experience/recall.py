@@ -6,10 +6,13 @@ where a door leads. What other episodes of the *same* task have shown is a fact,
 
 from __future__ import annotations
 
-from collections import defaultdict
+import asyncio
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
+from dreamgym.errors import ReplayError
 from dreamgym.experience.ledger import (
     Page,
     carried_things,
@@ -20,10 +23,13 @@ from dreamgym.experience.ledger import (
 )
 from dreamgym.experience.state import body_of, page_name, split_said
 from dreamgym.protocols import Reference, Retriever, TaskMemory
+from dreamgym.replay.lookup import Query
 from dreamgym.types import Transition
 
 OWN_SLOTS = 2
 """References of the task itself that are shown, at most; the rest are from other tasks."""
+_REMEMBERED = 20_000
+"""Look-ups whose results are kept: the members of a group ask for the same."""
 _WORDS_APART = 0.99
 """The most that a step in another state can count as alike."""
 
@@ -110,13 +116,66 @@ def _alike(here: str, there: str) -> float:
     return _WORDS_APART * len(ours & theirs) / len(ours | theirs)
 
 
-def look_up(
-    memory: Retriever, record: TaskRecord, *, state: str, action: str, k: int, without: str | None
-) -> tuple[Reference, ...]:
-    """Return k references, the task's own first, then the most similar of others."""
-    own = record.similar(state, action, most=min(OWN_SLOTS, k))
-    others = memory.search(state, action, k=k, exclude_trajectory=without)
-    return joined(own, others, k=k)
+@runtime_checkable
+class ManyAtOnce(Protocol):
+    """A memory that answers many look-ups together, which is cheaper than one by one."""
+
+    def search_batch(self, queries: Sequence[Query], *, k: int) -> Sequence[tuple[Reference, ...]]:
+        """Return the k nearest steps for each query."""
+
+
+class LookUps:
+    """Looks similar steps up: episodes that ask at the same moment are answered together."""
+
+    def __init__(self, k: int) -> None:
+        self._k = k
+        self._waiting: dict[int, list[tuple[Query, asyncio.Future[tuple[Reference, ...]]]]] = {}
+        self._known: OrderedDict[tuple[int, Query], tuple[Reference, ...]] = OrderedDict()
+
+    async def find(
+        self, memory: Retriever, record: TaskRecord, query: Query
+    ) -> tuple[Reference, ...]:
+        """Return references, the task's own first, then the most similar of others."""
+        own = record.similar(query.state, query.action, most=min(OWN_SLOTS, self._k))
+        return joined(own, await self._others(memory, query), k=self._k)
+
+    async def _others(self, memory: Retriever, query: Query) -> tuple[Reference, ...]:
+        if not isinstance(memory, ManyAtOnce):
+            return memory.search(
+                query.state, query.action, k=self._k, exclude_trajectory=query.exclude_trajectory
+            )
+        key = (id(memory), query)
+        if key in self._known:
+            return self._known[key]
+        loop = asyncio.get_running_loop()
+        asked: asyncio.Future[tuple[Reference, ...]] = loop.create_future()
+        waiting = self._waiting.setdefault(id(memory), [])
+        waiting.append((query, asked))
+        if len(waiting) == 1:
+            # All episodes that were woken together get to ask before this is called.
+            loop.call_soon(self._answer, memory)
+        return await asked
+
+    def _answer(self, memory: ManyAtOnce) -> None:
+        waiting = self._waiting.pop(id(memory))
+        queries = list(dict.fromkeys(query for query, _ in waiting))
+        try:
+            found = dict(zip(queries, memory.search_batch(queries, k=self._k), strict=True))
+        except ReplayError as error:
+            for _, asked in waiting:
+                if not asked.done():
+                    asked.set_exception(error)
+            return
+        self._known |= {(id(memory), query): hits for query, hits in found.items()}
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        for query, asked in waiting:
+            if not asked.done():  # an episode may have been cancelled meanwhile
+                asked.set_result(found[query])
+
+    def clear(self) -> None:
+        """Forget what was found."""
+        self._known.clear()
 
 
 def joined(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 SEPARATOR = "; "
 """Between the items of a line."""
@@ -17,10 +18,13 @@ _CARRYING = re.compile(r"carrying\b", re.IGNORECASE)
 
 _NAME_ENDS = re.compile(r":| \(")
 
+_KEPT = 8192
+"""Texts whose parts are remembered: a state is looked at many times while it is current."""
 Lines = tuple[tuple[str, ...], ...]
 """The items of a state, line by line."""
 
 
+@lru_cache(maxsize=_KEPT)
 def split_said(text: str) -> tuple[str, tuple[str, ...]]:
     """Return the state without what was said, and what was said, one text per line."""
     lines = text.split("\n")
@@ -55,6 +59,7 @@ def body_from(lines: Iterable[Iterable[str]]) -> str:
     return "\n".join(SEPARATOR.join(line) for line in lines)
 
 
+@lru_cache(maxsize=_KEPT)
 def items(text: str) -> tuple[str, ...]:
     """Return all items of a state in order; an item's place is its number."""
     return tuple(item for line in lines_of(body_of(text)) for item in line)
@@ -77,6 +82,7 @@ def is_carrying(line: str) -> bool:
     return _CARRYING.match(line) is not None
 
 
+@lru_cache(maxsize=_KEPT)
 def page_name(text: str) -> str:
     """Return the name of a state's page: where one is, without what is there.
 

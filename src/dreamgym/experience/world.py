@@ -16,9 +16,10 @@ from dreamgym.experience.grounding import Grounding, Refusal
 from dreamgym.experience.ledger import REST, Ledger, Pages
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import StepQuery, Turn
-from dreamgym.experience.recall import Records, TaskRecord, look_up
+from dreamgym.experience.recall import LookUps, Records, TaskRecord
 from dreamgym.experience.state import body_of, page_name, split_said, with_said
 from dreamgym.protocols import Reference, Retriever
+from dreamgym.replay.lookup import Query
 from dreamgym.types import (
     Account,
     Observation,
@@ -121,6 +122,7 @@ class DreamWorld:
         self.outcome_only = outcome_only
         self.answers = TransitionCache(REMEMBERED)
         self.records = Records()
+        self.look_ups = LookUps(self.references)
         self.counts: Counter[str] = Counter()
 
     async def open(
@@ -137,6 +139,7 @@ class DreamWorld:
         """Empty the caches, as when memory or model have changed."""
         self.answers.clear()
         self.records.clear()
+        self.look_ups.clear()
 
     def metrics(self) -> dict[str, float]:
         """Return how many steps each origin decided, and how often the cache answered."""
@@ -272,24 +275,19 @@ class DreamEnv:
     async def _answer(self, action: str) -> tuple[Prediction, tuple[Reference, ...]]:
         if self._over:
             raise EnvError("env.step: the episode is over, or was never reset")
-        references = self._look_up(action)
+        references = await self.look_up(action)
         prediction = self._refused_by_rule(action, references)
         if prediction is None:
             prediction = await self._predicted(action, references)
         self._world.counts[f"origin_{prediction.origin}"] += 1
         return prediction, references
 
-    def _look_up(self, action: str) -> tuple[Reference, ...]:
+    async def look_up(self, action: str) -> tuple[Reference, ...]:
+        """Return the recorded steps that the model would be shown for an action."""
         if self._memory is None or self._world.references < 1 or not action.strip():
             return ()
-        return look_up(
-            self._memory,
-            self._record,
-            state=self._state,
-            action=action,
-            k=self._world.references,
-            without=self._without,
-        )
+        query = Query(self._state, action, self._without)
+        return await self._world.look_ups.find(self._memory, self._record, query)
 
     def _refused_by_rule(self, action: str, references: tuple[Reference, ...]) -> Prediction | None:
         grounding = self._world.grounding

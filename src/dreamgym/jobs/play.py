@@ -14,10 +14,10 @@ from dreamgym import build, dreams
 from dreamgym.config import RunConfig
 from dreamgym.envs.world import RealWorld
 from dreamgym.errors import ConfigError, EnvError
-from dreamgym.experience.recall import look_up
 from dreamgym.experience.state import body_of, page_name, split_said
 from dreamgym.experience.world import DreamEnv, DreamWorld, told_by
 from dreamgym.protocols import Env, Reference, World
+from dreamgym.replay.lookup import Query
 from dreamgym.types import (
     Action,
     Opening,
@@ -132,7 +132,7 @@ class Walk:
         origin, told = told_by(dreamed.account if dreamed else None)
         turn = Turn(
             action, dreamed, real, before, real_before=real_before, origin=origin, reasoning=told,
-            references=self._shown(before, action, dreamed), trouble=trouble,
+            references=await self._shown(before, action, dreamed), trouble=trouble,
         )  # fmt: skip
         self.turns.append(turn)
         return turn
@@ -193,15 +193,15 @@ class Walk:
         self._listed = result.observation.admissible
         return result, ""
 
-    def _shown(self, state: str, action: str, dreamed: StepResult | None) -> tuple[Reference, ...]:
+    async def _shown(
+        self, state: str, action: str, dreamed: StepResult | None
+    ) -> tuple[Reference, ...]:
         memory = self._world.memory
         ids = dreamed.account.references if dreamed and dreamed.account else ()
         if memory is None or not ids:
             return ()
         record = self._world.records.of(memory, self.task.id, None)
-        found = look_up(
-            memory, record, state=state, action=action, k=self._world.references, without=None
-        )
+        found = await self._world.look_ups.find(memory, record, Query(state, action))
         return tuple(one for one in found if one.transition.id in ids)
 
 

@@ -7,6 +7,7 @@ meanwhile can still be read; the file cannot shrink below it until it is closed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import TracebackType
 
 from dreamgym.replay.database import Database
@@ -52,6 +53,8 @@ class Snapshot:
 
     def search_batch(self, queries: Sequence[Query], *, k: int) -> list[tuple[Hit, ...]]:
         """Answer many queries together; each gets what it would get alone."""
+        if self._env is not None:
+            queries = [replace(one, env=one.env or self._env) for one in queries]
         keys = self._encoder.encode([q.state for q in queries], [q.action for q in queries])
         with self._database.reading() as connection:
             return look_up(

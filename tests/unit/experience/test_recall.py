@@ -1,5 +1,6 @@
 """What is on record about a task comes before what merely resembles it."""
 
+import asyncio
 from dataclasses import replace
 
 from small_house import OPENING, page, transition
@@ -7,8 +8,8 @@ from small_house import OPENING, page, transition
 from dreamgym.experience.edit import Edit
 from dreamgym.experience.grounding import KnownKinds
 from dreamgym.experience.ledger import Ledger, Pages, resolve, shorten
-from dreamgym.experience.recall import Records, TaskRecord, joined
-from dreamgym.replay.lookup import Hit
+from dreamgym.experience.recall import LookUps, Records, TaskRecord, joined
+from dreamgym.replay.lookup import Hit, Query
 
 
 def test_the_same_action_in_the_same_state_is_the_most_alike():
@@ -72,3 +73,34 @@ def test_a_heading_with_two_contents_is_not_on_record():
     told = [replace(one, next_state=f"{OPENING}\n> {words}") for words in (MAP, f"{MAP}; x - y")]
     assert TaskRecord(told[:1]).told == {"map": MAP}
     assert TaskRecord(told).told == {}
+
+
+class Library:
+    """A memory that counts how often it is asked."""
+
+    def __init__(self, *hits):
+        self.hits, self.asked = hits, []
+
+    def search(self, state, action, *, k, exclude_trajectory=None):
+        raise AssertionError("one by one")
+
+    def search_batch(self, queries, *, k):
+        self.asked.append(len(queries))
+        return [self.hits[:k] for _ in queries]
+
+
+def test_who_asks_at_the_same_moment_is_answered_together():
+    hit = Hit(transition(OPENING, "take cup", task_id="house#1"), 0.9, 1)
+    library, look_ups = Library(hit), LookUps(2)
+
+    async def ask(*actions):
+        record = TaskRecord(())
+        asked = [look_ups.find(library, record, Query(OPENING, action)) for action in actions]
+        return await asyncio.gather(*asked)
+
+    assert asyncio.run(ask("take cup", "move west", "take cup")) == [(hit,)] * 3
+    assert asyncio.run(ask("take cup", "dance")) == [(hit,)] * 2
+    assert library.asked == [2, 1], "equal questions are asked once"
+    look_ups.clear()
+    asyncio.run(ask("take cup"))
+    assert library.asked == [2, 1, 1]
