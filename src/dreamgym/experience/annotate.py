@@ -24,7 +24,7 @@ from dreamgym.types import Message, Request, Trajectory, Transition, digest
 
 _SHOWN_PLACES = 3
 
-RULE_DIGEST = digest("explanations by rule, 1")
+RULE_DIGEST = digest("explanations by rule, 2")
 """Names the rule-based annotator in records. Raise the number when its words change."""
 
 
