@@ -34,6 +34,8 @@ async def run_audit(
     for name, value in (("world", wanted.world), ("data", wanted.data)):
         if not value:
             raise ConfigError(f"audit.{name} is not set: add --{name} and a folder")
+    # Before the model is loaded, which takes a while.
+    _store_of(wanted)
     dream = dreams.open_dream(Path(wanted.world), config=config.dream)
     try:
         return await audit_dream(dream, config, run, on_progress=on_progress)
@@ -134,13 +136,18 @@ async def _player(name: str, real: RealWorld, config: RunConfig) -> Player:
     return Player(name, slots, in_dream=name not in BEHAVIOURS)
 
 
-def read_held_out(config: RunConfig, spec: str) -> tuple[Trajectory, ...]:
-    """Return the recorded real trajectories that the audit looks at, drawn by the seed."""
-    wanted = config.audit
-    path = Path(wanted.data)
+def _store_of(config: AuditConfig) -> Path:
+    path = Path(config.data)
     path = path / "experience.sqlite" if path.is_dir() else path
     if not path.is_file():
         raise ConfigError(f"there is no experience store at {path}")
+    return path
+
+
+def read_held_out(config: RunConfig, spec: str) -> tuple[Trajectory, ...]:
+    """Return the recorded real trajectories that the audit looks at, drawn by the seed."""
+    wanted = config.audit
+    path = _store_of(wanted)
     store = build.make_store(path, config.replay)
     try:
         found = [
