@@ -1,0 +1,140 @@
+"""May one train in these dreams? The whole way, several environments, several seeds.
+
+    python benchmarks/fidelity.py --out runs/fidelity --env coin map cook alfworld --seed 0 1 2
+
+For each environment and seed: collect experience, warm-start a policy from few demonstrations, fit
+an experience model, audit it on held-out tasks. Every stage is a `dreamgym` command, printed as it
+runs; a stage that has its result is not repeated, so the script can be killed and started again.
+The fit never sees a held-out task. The dream's memory holds random walks of them and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+DREAMGYM = str(Path(sys.executable).with_name("dreamgym"))
+ENVS = {
+    "coin": ("twx/coin?numLocations=5&includeDoors=0", 20),
+    "map": (
+        "twx/mapreader?numLocations=6&maxDistanceApart=3&maxDistractorItemsPerLocation=1"
+        "&includeDoors=0",
+        25,
+    ),
+    "cook": (
+        "twx/cookingworld?numLocations=3&numIngredients=2&numDistractorItems=2&includeDoors=0",
+        30,
+    ),
+    "alfworld": ("alfworld/generated?size=small", 40),
+}
+"""Specs, and steps after which an episode is cut off."""
+
+
+def stages(name: str, seed: int, folder: Path, more: list[str], demos: int) -> list[list[str]]:
+    """Return the commands for one environment and seed, in order."""
+    spec, steps = ENVS[name]
+    here = folder / f"{name}-{seed}"
+    store, held = str(here / "experience.sqlite"), str(here / "held_out.sqlite")
+    collect = ["collect", "--env", spec, "--set", f"collect.max_steps={steps}"]
+    mixed = [*collect, "--policy", "mixed"]
+    walks = [*collect, "--policy", "random", "--split", "dev", "--tasks", "100"]
+    fresh = [*mixed, "--split", "dev", "--tasks", "100"]
+    policy, dream = str(here / "warm"), str(here / "dream")
+    return [
+        [*mixed, "--tasks", "300", "--episodes", "1500", "--seed", str(seed), "--store", store,
+         "--out", str(here / "collect")],
+        [*walks, "--episodes", "500", "--seed", str(seed), "--store", store,
+         "--out", str(here / "walks")],
+        [*fresh, "--episodes", "150", "--seed", str(seed + 100), "--store", held,
+         "--out", str(here / "held")],
+        ["train", "--algo", "sft", "--store", store, "--demos", str(demos), "--seed", str(seed),
+         "--set", "train.threads=1", "--out", policy],
+        ["fit", "--store", store, "--seed", str(seed), "--set", "fit.threads=1", "--out", dream,
+         *more],
+        ["audit", "--world", dream, "--data", held, "--policy", policy, "--episodes", "150",
+         "--set", "audit.policy_episodes=100", "--set", f"audit.max_steps={steps}",
+         "--seed", str(seed), "--out", str(here / "audit")],
+    ]  # fmt: skip
+
+
+def run(words: list[str]) -> None:
+    """Run one stage, unless it has its result."""
+    out = Path(words[words.index("--out") + 1])
+    if (out / "result.json").exists():
+        return
+    can_resume = words[0] in ("collect", "fit", "train") and out.exists()
+    command = [*words, "--resume"] if can_resume else words
+    print("dreamgym", shlex.join(command), flush=True)
+    subprocess.run([DREAMGYM, *command], check=True, stdout=subprocess.DEVNULL,
+                   env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
+
+
+def row(name: str, seed: int, folder: Path) -> dict[str, object]:
+    """Return the figures of one audit."""
+    here = folder / f"{name}-{seed}"
+    audit, fit = (
+        json.loads((here / part / "result.json").read_text()) for part in ("audit", "dream")
+    )
+    one, loop = audit["one_step"], audit["closed_loop"]
+    policy = audit["on_policy"][0]
+
+    def mean(figure: dict[str, float]) -> object:
+        return None if figure["mean"] is None else round(figure["mean"], 3)
+
+    return {
+        "env": name,
+        "seed": seed,
+        "lessons": fit["real_transitions"]["offline"],
+        "fit s": round(fit["seconds"]),
+        "exact": mean(one["exact"]),
+        "false success": mean(one["false_success"]),
+        "invalid refused": mean(one["invalid_refused"]),
+        "valid refused": mean(one["valid_refused"]),
+        "agreement": mean(loop["agreement"]),
+        "loop unknown": loop["unknown"],
+        "precision": mean(policy["precision"]),
+        "recall": mean(policy["recall"]),
+        "dream": mean(policy["dream_success"]),
+        "real": mean(policy["real_success"]),
+        "gap": mean(policy["gap"]),
+        "unknown": policy["unknown"],
+        "failed": policy["failed"],
+        "gate": "open" if audit["gate"]["open"] else "shut",
+    }
+
+
+def main() -> None:
+    """Run what is missing, then print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("runs/fidelity"))
+    parser.add_argument("--env", nargs="+", default=list(ENVS), choices=list(ENVS))
+    parser.add_argument("--seed", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--demos", type=int, default=40)
+    parser.add_argument("--stages", type=int, default=6, help="only the first so many stages")
+    parser.add_argument("--fit", nargs="*", default=[], help="settings of the fit, fit.steps=800")
+    asked = parser.parse_args()
+    more = [word for setting in asked.fit for word in ("--set", setting)]
+    rows = []
+    for name in asked.env:
+        for seed in asked.seed:
+            for words in stages(name, seed, asked.out, more, asked.demos)[: asked.stages]:
+                run(words)
+            if asked.stages < 6:
+                continue
+            rows.append(row(name, seed, asked.out))
+            print(json.dumps(rows[-1]), flush=True)
+    if not rows:
+        return
+    print("| " + " | ".join(rows[0]) + " |")
+    print("|" + "---|" * len(rows[0]))
+    for found in rows:
+        print("| " + " | ".join(map(str, found.values())) + " |")
+
+
+if __name__ == "__main__":
+    main()
