@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 COMMANDS = [
-    (), ("demo",), ("collect",), ("annotate",), ("fit",), ("play",), ("audit",), ("eval",),
+    (), ("demo",), ("collect",), ("annotate",), ("fit",), ("play",), ("audit",), ("train",),
+    ("eval",),
     ("import",), ("export",),
     ("replay",), ("replay", "stats"), ("replay", "search"), ("replay", "reindex"),
     ("envs",), ("tasks",), ("check-env",), ("config",), ("doctor",),
