@@ -12,6 +12,8 @@ from collections import Counter
 
 _COLON, _COMMA = ": ", ", "
 _EMPTY = ("empty", "nothing")
+_MOST_MOVES = 2
+"""Where more things come and go, the new list is the shorter answer."""
 _COUNT = re.compile(r"\b(\d+)(/\d+)$")
 
 
@@ -75,4 +77,4 @@ def moves(old: str, new: str, *, empty: str) -> tuple[tuple[str, ...], tuple[str
             told = with_thing(told, thing)
     except ValueError:
         return None
-    return (left, came) if told == new and (left or came) else None
+    return (left, came) if told == new and 0 < len(left) + len(came) <= _MOST_MOVES else None

@@ -48,6 +48,7 @@ def test_edits_carry_all_recorded_steps_and_most_are_short():
         ("kitchen\nbox: a; jar: b", "kitchen\nbox: empty; jar: a, b", "/1 a\n*2 a"),
         ("in\ncarrying 2/4: a, egg", "in\ncarrying 2/4: a, fried egg", "/1 egg\n*1 fried egg"),
         ("in\ncarrying 1/4: a", "in\ncarrying 2/4: a, b", "*1 b"),
+        ("in\nbox: a, b, c", "in\nbox: c, meal", "=1 box: c, meal"),
         ("in\nbox: b, a", "in\nbox: a, b, c", "=1 box: a, b, c"),
         ("in\nfridge: closed", "in\nfridge open: egg", "=1 fridge open: egg"),
         ("kitchen\ncup\n> taken", "kitchen\ncup", ""),
