@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from dreamgym.audit import AuditReport
-from dreamgym.audit.one_step import StepFigures
-from dreamgym.audit.outcome import OutcomeFigures
 from dreamgym.cli import options
 from dreamgym.cli.display import facts, progress, table
 from dreamgym.config import dump_toml
+
+if TYPE_CHECKING:
+    from dreamgym.audit import AuditReport
+    from dreamgym.audit.one_step import StepFigures
+    from dreamgym.audit.outcome import OutcomeFigures
 
 World = Annotated[
     str | None, typer.Option("--world", help="The dream: a folder that `dreamgym fit` made.")
