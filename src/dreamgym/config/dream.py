@@ -13,7 +13,7 @@ class FitConfig:
 
     model: str = "1m"
     """A size from scratch (1m, 3m, 10m), or a Hugging Face model folder to start from."""
-    steps: int = 1200
+    steps: int = 500
     """Updates of the weights; 0 trains for `seconds` instead, which cannot be resumed exactly."""
     seconds: float = 420.0
     """Time to train where `steps` is 0."""
