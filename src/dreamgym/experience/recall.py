@@ -70,10 +70,10 @@ class TaskRecord:
     ) -> dict[str, Page]:
         """Return every page that is on record, as one who carries what the state says finds it.
 
-        Of several looks of a page, the one that a reference shows counts, else the earliest: that
-        is how a first visit finds it.
+        Of several looks of a page, the one counts that an episode first came to: that is how a
+        first visit finds it, whatever a similar step of another episode shows.
         """
-        return self._on_record(state) | recalled_pages(references, task_id=task_id, state=state)
+        return recalled_pages(references, task_id=task_id, state=state) | self._on_record(state)
 
     def _on_record(self, state: str) -> dict[str, Page]:
         held = carried_things(state)
@@ -88,14 +88,22 @@ class TaskRecord:
 
 
 def _looks(steps: Iterable[Transition]) -> tuple[tuple[str, tuple[Page, ...]], ...]:
-    """Return every page by name with its different looks, the earliest first."""
-    found: dict[str, dict[Page, None]] = defaultdict(dict)
+    """Return every page by name with its different looks, untouched ones first.
+
+    How a page looked when an episode first came to it is how it is; later looks may show what the
+    agent did there.
+    """
+    first: dict[str, dict[Page, None]] = defaultdict(dict)
+    later: dict[str, dict[Page, None]] = defaultdict(dict)
+    seen: set[tuple[str, str]] = set()
     for one in sorted(steps, key=lambda one: one.index):
         for text in (one.state, one.next_state):
             name = page_name(text)
+            looks = later if (one.trajectory_id, name) in seen else first
+            seen.add((one.trajectory_id, name))
             if name:
-                found[name][page_of(text)] = None
-    return tuple((name, tuple(looks)) for name, looks in found.items())
+                looks[name][page_of(text)] = None
+    return tuple((name, tuple(first[name] | later[name])) for name in first)
 
 
 def _told_alike(steps: Iterable[Transition]) -> dict[str, str]:

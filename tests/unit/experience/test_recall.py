@@ -104,3 +104,11 @@ def test_who_asks_at_the_same_moment_is_answered_together():
     look_ups.clear()
     asyncio.run(ask("take cup"))
     assert library.asked == [2, 1, 1]
+
+
+def test_an_untouched_look_counts_more_than_one_that_the_agent_changed():
+    touched = replace(transition(OPENING, "move west"), trajectory_id="a", index=0)
+    touched = replace(touched, state=page("hall"), next_state="hall\nmud", index=1)
+    clean = replace(transition(OPENING, "move west"), trajectory_id="b", index=5)
+    pages = TaskRecord([touched, clean]).pages(OPENING, (), task_id="house#0")
+    assert pages["hall"].seen_by(()) == page("hall")
