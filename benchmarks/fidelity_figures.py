@@ -80,7 +80,7 @@ def rows_of(study: str, folder: Path, asked: argparse.Namespace) -> list[dict[st
     steps, budget = ENVS[asked.env][1], [f"fit.steps={asked.steps}"]
     rows = []
     if study == "data":
-        for model in ("1m", "3m"):
+        for model in asked.model:
             for count in DATA:
                 name = f"{model} {count}"
                 more = [*budget, f"fit.transitions={count}"]
@@ -106,6 +106,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/fidelity"))
     parser.add_argument("--env", default="coin", choices=list(ENVS))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--model", nargs="+", default=["1m", "3m"], help="sizes for `data`")
     parser.add_argument("--steps", type=int, default=250, help="updates of each fit")
     asked = parser.parse_args()
     for study in asked.study:
