@@ -30,6 +30,10 @@ ENVS = {
         "twx/cookingworld?numLocations=3&numIngredients=2&numDistractorItems=2&includeDoors=0",
         30,
     ),
+    "kitchen": (
+        "twx/cookingworld?numLocations=1&numIngredients=1&numDistractorItems=1&includeDoors=0",
+        20,
+    ),
     "alfworld": ("alfworld/generated?size=small", 40),
 }
 """Specs, and steps after which an episode is cut off."""
