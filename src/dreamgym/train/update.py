@@ -280,6 +280,9 @@ class Learner:
                 norms[who] = float(nn.utils.clip_grad_norm_(weights, self._plan.clip))
         if all(map(math.isfinite, norms.values())):
             self._optimizer.step()
+            # A fused step does not count as a change, by which a decoder notices that what it
+            # remembers is of other weights.
+            torch.autograd.graph.increment_version(list(self._trained.values()))
         else:
             logger.warning("gradients of lengths %s: the step is not made", norms)
         figures.note_step(norms)
