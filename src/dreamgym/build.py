@@ -173,9 +173,7 @@ def make_model_agents(llm: LocalLLM, card: PolicyCard) -> AgentFactory:
     """Return what makes the agents of a policy, one per episode, all over the same model."""
     manner = Manner(temperature=card.temperature, options=_make_options(card))
     if card.format is Format.COMPACT:
-        writer = CompactWriter(
-            llm.tokenizer, llm.positions, card.longest_action, card.window, card.list_actions
-        )
+        writer = make_writer(llm, card)
         return lambda env, seed: CompactAgent(llm, writer, seed, manner=manner)
     return lambda env, seed: ChatAgent(
         llm,
@@ -185,6 +183,13 @@ def make_model_agents(llm: LocalLLM, card: PolicyCard) -> AgentFactory:
         list_actions=card.list_actions,
         think=card.think,
         max_tokens=card.longest_action,
+    )
+
+
+def make_writer(llm: LocalLLM, card: PolicyCard) -> CompactWriter:
+    """Return how a policy in the compact format writes its episodes."""
+    return CompactWriter(
+        llm.tokenizer, llm.positions, card.longest_action, card.window, card.list_actions
     )
 
 
@@ -261,4 +266,5 @@ __all__ = [
     "make_slots",
     "make_store",
     "make_world",
+    "make_writer",
 ]

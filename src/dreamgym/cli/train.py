@@ -10,6 +10,7 @@ from rich.console import Console
 
 from dreamgym.cli import options
 from dreamgym.cli.display import facts, progress, table
+from dreamgym.cli.train_rl import reinforce_with_bar, show_reinforced
 from dreamgym.config import RunConfig, dump_toml
 from dreamgym.runs import RunDir
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from dreamgym.jobs.train import Cloned
     from dreamgym.models.sft_plan import SftProgress
 
-Algo = Annotated[str | None, typer.Option("--algo", help="sft: behaviour cloning.")]
+Algo = Annotated[
+    str | None, typer.Option("--algo", help="sft: cloning; grpo, ppo, rloo, gigpo: by trial.")
+]
 Store = Annotated[
     Path | None, typer.Option("--store", help="The experience store, or a run directory.")
 ]
@@ -31,7 +34,15 @@ From = Annotated[
     Path | None,
     typer.Option("--from", help="Start from the weights of a fitted dream or a trained policy."),
 ]
-Steps = Annotated[int | None, typer.Option("--steps", help="Updates of the weights.")]
+Steps = Annotated[
+    int | None, typer.Option("--steps", help="Updates; by trial, rounds of playing and learning.")
+]
+World = Annotated[
+    str | None, typer.Option("--world", help="Where to practise: real, or the run of a fit.")
+]
+Gate = Annotated[
+    str | None, typer.Option("--gate", help="The audit that vouches for the dream, or off.")
+]
 
 
 def train(
@@ -42,6 +53,8 @@ def train(
     model: Model = None,
     start: From = None,
     steps: Steps = None,
+    world: World = None,
+    gate: Gate = None,
     seed: options.Seed = None,
     out: options.Out = None,
     resume: options.Resume = False,
@@ -50,18 +63,22 @@ def train(
     settings: options.Settings = None,
     dry_run: options.DryRun = False,
 ) -> None:
-    """Teach a policy by behaviour cloning: the result is a model folder that `eval` takes."""
+    """Teach a policy, by demonstrations or by trial: the result is a folder that `eval` takes."""
     if model is not None and start is not None:
         raise typer.BadParameter("--model and --from both say what to start from: give one")
     flags = {
         "train.algo": algo,
         "train.demos": demos,
-        "train.steps": steps,
+        "rl.world": _absolute(world, "real"),
+        "rl.gate": _absolute(gate, "off"),
         "env.spec": env,
         "policy.model": str(start.absolute()) if start else model,
         "seed": seed,
         "replay.store": str(options.store_at(store).absolute()) if store else None,
     }
+    resolved = options.resolve_config(preset, config, settings, flags)
+    by_trial = resolved.train.algo != "sft"
+    flags["rl.steps" if by_trial else "train.steps"] = steps
     resolved = options.resolve_config(preset, config, settings, flags)
     console = Console()
     if dry_run:
@@ -69,7 +86,15 @@ def train(
         return
     run = options.open_run_for("train", resolved, out=out, resume=resume)
     with options.running(run, resumable=True):
-        show_cloned(console, clone_with_bars(resolved, run, console), resolved)
+        if by_trial:
+            show_reinforced(console, reinforce_with_bar(resolved, run, console), resolved)
+        else:
+            show_cloned(console, clone_with_bars(resolved, run, console), resolved)
+
+
+def _absolute(path: str | None, word: str) -> str | None:
+    """Return a path that means the same wherever the run is resumed; a given word stays."""
+    return path if path in (None, word) else str(Path(path).absolute())
 
 
 def clone_with_bars(config: RunConfig, run: RunDir, console: Console) -> Cloned:

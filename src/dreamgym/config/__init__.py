@@ -7,6 +7,7 @@ from dreamgym.config.audit import AuditConfig
 from dreamgym.config.dream import DreamConfig, FitConfig
 from dreamgym.config.llm import MAY_CHANGE, AnnotateConfig, LlmConfig
 from dreamgym.config.load import dump_toml, load_config, preset_names
+from dreamgym.config.rl import RlConfig
 from dreamgym.config.run import CollectConfig, EnvConfig, EvalConfig, ReplayConfig, RunConfig
 from dreamgym.config.train import PolicyConfig, TrainConfig
 
@@ -22,6 +23,7 @@ __all__ = [
     "LlmConfig",
     "PolicyConfig",
     "ReplayConfig",
+    "RlConfig",
     "RunConfig",
     "TrainConfig",
     "dump_toml",

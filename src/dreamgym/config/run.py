@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from dreamgym.config.audit import AuditConfig
 from dreamgym.config.dream import DreamConfig, FitConfig
 from dreamgym.config.llm import AnnotateConfig, LlmConfig
+from dreamgym.config.rl import RlConfig
 from dreamgym.config.train import PolicyConfig, TrainConfig
 from dreamgym.errors import ConfigError, did_you_mean
 from dreamgym.types import Split
@@ -127,6 +128,7 @@ class RunConfig:
     audit: AuditConfig = field(default_factory=AuditConfig)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    rl: RlConfig = field(default_factory=RlConfig)
 
 
 def _at_least(name: str, value: int, least: int) -> None:

@@ -29,6 +29,7 @@ def trained(walker, algorithm, steps, *, practice=None, objective=None, folder=N
     return progress, rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "algorithm", [Grpo(), Rloo(), Gigpo(), Ppo()], ids=lambda a: type(a).__name__
 )
@@ -96,6 +97,7 @@ class Killed(Exception):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("algorithm", "stop"), [(Grpo(), 1), (Grpo(), 3), (Ppo(), 4)])
 def test_a_loop_that_was_killed_goes_on_as_if_nothing_had_been(tmp_path, algorithm, stop):
     async def probe():
@@ -121,6 +123,7 @@ def test_a_loop_that_was_killed_goes_on_as_if_nothing_had_been(tmp_path, algorit
     assert all(torch.equal(weights[name], others[name]) for name in weights)
 
 
+@pytest.mark.slow
 def test_a_torn_checkpoint_is_passed_over(tmp_path, caplog):
     whole, _ = trained(Walker(), Grpo(), 4, folder=tmp_path / "whole")
     walker = Walker()

@@ -1,0 +1,102 @@
+"""The section on learning by trial: GRPO, PPO and their kin, in a dream or for real."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dreamgym.errors import ConfigError, did_you_mean
+
+ESTIMATORS = ("k2", "k3")
+REWARDS = ("outcome", "environment")
+UNKNOWN = ("left-out", "no-reward")
+
+
+@dataclass(frozen=True, slots=True)
+class RlConfig:
+    """How a policy learns by trial. The defaults suit small models on a few cores."""
+
+    world: str = "real"
+    """Where it practises: real, or the run of a `dreamgym fit`."""
+    gate: str = ""
+    """An audit of that dream whose gate must be open; off trains in a dream nobody vouches for."""
+    tasks: str = ""
+    """Practise only these tasks, by id, with commas between; empty means all of the train split."""
+    steps: int = 30
+    """Rounds of playing and learning."""
+    groups: int = 12
+    """Tasks per step."""
+    group_size: int = 8
+    """Episodes of each task, compared with one another."""
+    max_steps: int = 30
+    """Turns after which an episode is cut off."""
+    temperature: float = 1.0
+    """How freely the policy acts while it practises."""
+    reward: str = "outcome"
+    """What is learnt from: outcome (1 for success, as in the paper), or the environment's own."""
+    unknown: str = "left-out"
+    """Episodes that the dream gives up: left-out of all comparisons, or with no-reward."""
+    learning_rate: float = 3e-4
+    """Its top; it stays there."""
+    warmup_steps: int = 5
+    """Steps over which it rises to its top."""
+    epochs: int = 1
+    """Times that a step's episodes are gone through."""
+    minibatches: int = 2
+    """Updates per epoch; the episodes of a step must divide into them."""
+    tokens_per_pass: int = 8192
+    """What goes through the model at once: memory, not results, depends on it."""
+    clip: float = 0.2
+    """How far the policy may move from the one that played before its gradient is cut off."""
+    kl: float = 0.02
+    """How strongly it is held to the policy that it started from; 0 lets it go."""
+    kl_estimator: str = "k3"
+    """How that distance is estimated: k2 or k3."""
+    kl_stop: float = 0.0
+    """End an update when the policy is further than this from the one that played; 0 never."""
+    entropy: float = 0.0
+    """A bonus for staying undecided."""
+    invalid_penalty: float = 0.0
+    """Taken off for each refused action."""
+    eval_every: int = 10
+    """Steps between looks at the real environment, the first before any step; 0 never looks."""
+    eval_episodes: int = 50
+    """Tasks of the dev split that a look plays, once each."""
+    eval_greedy: bool = True
+    """Play them a second time doing the likeliest thing."""
+    checkpoint_every: int = 1
+    """Steps between checkpoints."""
+    threads: int = 0
+    """Threads of one update; 0 means one per core."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        for name, known in (
+            ("reward", REWARDS), ("unknown", UNKNOWN), ("kl_estimator", ESTIMATORS),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value not in known:
+                raise ConfigError(f"rl.{name} '{value}'.{did_you_mean(value, known)}")
+        for name in _COUNTS:
+            if getattr(self, name) < 1:
+                raise ConfigError(f"rl.{name} is {getattr(self, name)}; it must be at least 1")
+        for name in _NOT_NEGATIVE:
+            if getattr(self, name) < 0:
+                raise ConfigError(f"rl.{name} is {getattr(self, name)}; it must be at least 0")
+        for name in ("learning_rate", "temperature", "clip"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"rl.{name} is {getattr(self, name)}; it must be above 0")
+        if self.groups * self.group_size % self.minibatches:
+            raise ConfigError(
+                f"{self.groups} groups of {self.group_size} episodes do not divide into "
+                f"{self.minibatches} minibatches: change rl.groups, rl.group_size or "
+                "rl.minibatches"
+            )
+
+
+_COUNTS = (
+    "steps", "groups", "group_size", "max_steps", "epochs", "minibatches", "tokens_per_pass",
+    "eval_episodes", "checkpoint_every",
+)  # fmt: skip
+_NOT_NEGATIVE = (
+    "warmup_steps", "kl", "kl_stop", "entropy", "invalid_penalty", "eval_every", "threads",
+)  # fmt: skip

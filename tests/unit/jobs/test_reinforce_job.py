@@ -1,0 +1,116 @@
+"""Learning by trial as a job: a dream in the place of reality, and what is refused beforehand."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from stairs_engine import HEIGHT, dreaming, look
+
+from dreamgym.agents import Behaviour
+from dreamgym.agents.policy import CompactAgent, Manner
+from dreamgym.agents.policy_prompt import MARKS
+from dreamgym.agents.policy_tokens import CompactWriter
+from dreamgym.config import load_config
+from dreamgym.errors import ConfigError
+from dreamgym.experience.model import ExperienceModel
+from dreamgym.experience.prompt import Style
+from dreamgym.experience.world import DreamWorld
+from dreamgym.jobs.reinforce import check_world_gate, load_start, loop_plan, make_algorithm
+from dreamgym.models.as_llm import LocalLLM
+from dreamgym.models.llama import Llama
+from dreamgym.models.llama_files import LlamaShape
+from dreamgym.models.start import set_start_weights
+from dreamgym.models.tokenizer import train_word_tokenizer
+from dreamgym.rollout.collect import Answerer
+from dreamgym.rollout.groups import GroupPlan
+from dreamgym.train.algorithms import Grpo, Ppo
+from dreamgym.train.loop import LoopPlan, Practice, Trainee, UniformTasks, run_loop
+from dreamgym.train.update import Learner, UpdatePlan
+from dreamgym.types import Observation, Opening, Source, Split, Task
+
+TASKS = tuple(Task(f"stairs#{n}", "stairs", str(n), Split.TRAIN) for n in range(4))
+ACTIONS = ("dance", "down", "sing", "up")
+
+
+async def opening(task):
+    return Opening(replace(task, goal="climb to the top"), Observation(look(0)))
+
+
+@pytest.mark.slow
+def test_a_policy_learns_in_a_dream_without_a_real_step():
+    texts = [*map(look, range(HEIGHT + 1)), "climb to the top", *ACTIONS]
+    words = train_word_tokenizer(texts, special=MARKS[:-1], vocab_size=300, min_count=1)
+    model = Llama(
+        LlamaShape(words.vocab_size, hidden=32, layers=1, heads=2, inner=64, positions=256)
+    )
+    set_start_weights(model, seed=0, copying=False)
+    llm, writer = LocalLLM(model, words, tick_seconds=0.0), CompactWriter(words, 256, 4)
+    manner = Manner(options=lambda now: ACTIONS)
+    behaviour = Behaviour("p", lambda env, seed: CompactAgent(llm, writer, seed, manner=manner))
+    learner = Learner(model, UpdatePlan(epochs=2, minibatches=2))
+    world = DreamWorld(
+        ExperienceModel(dreaming(), style=Style.FULL), openings=opening, ledger=False
+    )
+    rows = []
+    progress = asyncio.run(
+        run_loop(
+            Trainee(behaviour, writer, learner, Grpo()),
+            Practice(world, Answerer(Source.DREAM, "scripted", ""), UniformTasks(TASKS)),
+            LoopPlan(10, groups=4, play=GroupPlan(8, max_steps=4), learning_rate=1e-2),
+            on_row=lambda progress, figures: rows.append(figures),
+        )
+    )
+    success = [row["reward/success"] for row in rows]
+    assert success[0] < 0.6
+    assert success[-1] > 0.9
+    assert (progress.real_steps, rows[-1]["real/steps_online"]) == (0, 0.0)
+    assert progress.dream_steps > 0
+    assert rows[0]["dream/model"] > 0.5
+    assert rows[0]["episodes/refused"] > rows[-1]["episodes/refused"]
+
+
+def settings(*more):
+    return load_config(settings=["train.algo='grpo'", *more])
+
+
+def audited(folder, **changes):
+    """Leave the result of an audit of `folder/dream`, all of whose figures are perfect."""
+    good, none = {"mean": 1.0, "count": 9}, {"mean": 0.0, "count": 9}
+    loop = {"agreement": good, "unknown": 0, "failed": 0, "episodes": 9}
+    result = {
+        "world": str(folder / "dream"),
+        "one_step": {"false_success": none, "invalid_refused": good},
+        "closed_loop": loop,
+        "on_policy": [{**loop, "precision": good, "gap": none}],
+        **changes,
+    }
+    (folder / "result.json").write_text(json.dumps(result))
+    return f"rl.gate='{folder}'", f"rl.world='{folder / 'dream'}'"
+
+
+def test_only_an_open_gate_lets_one_in(tmp_path):
+    check_world_gate(settings())  # reality needs nobody to vouch for it
+    check_world_gate(settings(*audited(tmp_path)))
+    check_world_gate(settings("rl.world='dream'", "rl.gate='off'"))
+    with pytest.raises(ConfigError, match="may one train in dream"):
+        check_world_gate(settings("rl.world='dream'"))
+    with pytest.raises(ConfigError, match="no audit at"):
+        check_world_gate(settings("rl.world='dream'", f"rl.gate='{tmp_path / 'no'}'"))
+    with pytest.raises(ConfigError, match="is an audit of"):
+        check_world_gate(settings(audited(tmp_path)[0], "rl.world='other'"))
+    shut = {"false_success": {"mean": 0.3}, "invalid_refused": {"mean": 1.0}}
+    with pytest.raises(ConfigError, match=r"shut: one-step false success is 0\.300"):
+        check_world_gate(settings(*audited(tmp_path, one_step=shut)))
+
+
+def test_settings_reach_the_parts(tmp_path):
+    config = settings("rl.groups=3", "rl.group_size=4", "rl.eval_every=0", "rl.steps=7", "seed=3")
+    plan = loop_plan(config)
+    assert (plan.steps, plan.groups, plan.play.members, plan.play.seed) == (7, 3, 4, 3)
+    penal = settings("rl.invalid_penalty=0.5", "train.algo='ppo'", "rl.group_size=1")
+    assert make_algorithm(penal) == Ppo(invalid_penalty=0.5)
+    with pytest.raises(ConfigError, match="at least 2"):
+        make_algorithm(settings("rl.group_size=1"))
+    with pytest.raises(ConfigError, match="starts from a policy"):
+        load_start(settings("policy.model='1m'"))
