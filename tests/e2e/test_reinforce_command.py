@@ -1,0 +1,72 @@
+"""`dreamgym train --algo grpo`: practise for real, count it, be judged."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DREAMGYM = Path(sys.executable).with_name("dreamgym")
+CORRIDOR = "py/coin_corridor:make_engine"
+pytestmark = pytest.mark.slow
+
+QUICK = (
+    "--set", "rl.groups=4", "--set", "rl.group_size=4", "--set", "rl.max_steps=6",
+    "--set", "rl.eval_episodes=6", "--set", "rl.eval_every=2", "--set", "rl.threads=1",
+    "--set", "rl.learning_rate=0.001", "--set", "env.workers=1",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place(small_dream, tmp_path_factory):
+    """A folder with a small dream and a policy that was cloned a little."""
+    folder = tmp_path_factory.mktemp("reinforce")
+    shutil.copytree(small_dream, folder, dirs_exist_ok=True)
+    command(
+        folder, "train", "--store", "data", "--demos", "8", "--steps", "14", "--out", "start",
+        "--set", "train.tokens_per_step=384", "--set", "train.threads=1", "--set",
+        "train.behaviour=expert", "--set", "policy.vocabulary=400",
+    )  # fmt: skip
+    return folder
+
+
+def command(folder, *words, check=True):
+    done = subprocess.run(
+        [str(DREAMGYM), *words], cwd=folder, capture_output=True, text=True, timeout=300,
+        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert not check or done.returncode == 0, done.stderr + done.stdout
+    return done
+
+
+def train(algo, world, steps, out):
+    return (
+        "train", "--algo", algo, "--world", world, "--from", "start", "--steps", str(steps),
+        "--out", out, *QUICK,
+    )  # fmt: skip
+
+
+def result(folder, run):
+    return json.loads((folder / run / "result.json").read_text())
+
+
+def test_a_policy_practises_for_real(place):
+    told = command(place, *train("grpo", "real", 3, "real"))
+    found = result(place, "real")
+    assert found["real_transitions"]["online"] > 0
+    assert found["real_transitions"]["evaluation"] > 0
+    assert found["dream_transitions"] == 0
+    assert [look["step"] for look in found["looks"]] == [0, 2, 3]
+    assert "practised on" in told.stdout
+    rows = [json.loads(line) for line in (place / "real/metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [0, 1, 2, 3]
+    assert rows[-1]["real/steps_online"] == found["real_transitions"]["online"]
+    judged = command(
+        place, "eval", "--env", CORRIDOR, "--policy", "real", "--split", "dev", "--episodes", "4",
+        "--out", "judged", "--set", "eval.overlap=false",
+    )  # fmt: skip
+    assert "of 4" in judged.stdout
+    assert (place / "real/best/policy.json").is_file()
