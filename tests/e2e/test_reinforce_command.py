@@ -1,10 +1,12 @@
-"""`dreamgym train --algo grpo`: practise for real, count it, be judged."""
+"""`dreamgym train --algo grpo`: practise for real and in a dream, be killed, go on."""
 
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,31 @@ def test_a_policy_practises_for_real(place):
     )  # fmt: skip
     assert "of 4" in judged.stdout
     assert (place / "real/best/policy.json").is_file()
+
+
+def test_practice_in_a_dream_that_was_killed_goes_on_to_the_same_weights(place):
+    words = train("ppo", "dream", 4, "whole")
+    command(place, *words, "--gate", "off")
+    found = result(place, "whole")
+    assert found["real_transitions"]["online"] == 0
+    assert found["real_transitions"]["offline"] > 0
+    assert found["dream_transitions"] > 0
+    again = [*train("ppo", "dream", 4, "killed"), "--gate", "off"]
+    began = subprocess.Popen(
+        [str(DREAMGYM), *again], cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    checkpoints = place / "killed/checkpoints"
+    while began.poll() is None and not list(checkpoints.glob("step-*2.json")):
+        time.sleep(0.02)
+    began.send_signal(signal.SIGKILL)
+    began.communicate()
+    assert not (place / "killed/result.json").exists()
+    command(place, *again, "--resume")
+    resumed = result(place, "killed")
+    for name in ("looks", "best_step", "real_transitions", "dream_transitions"):
+        assert resumed[name] == found[name], name
+    weights = [
+        (place / run / "policy/model.safetensors").read_bytes() for run in ("whole", "killed")
+    ]
+    assert weights[0] == weights[1]
