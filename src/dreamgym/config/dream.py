@@ -33,6 +33,9 @@ class FitConfig:
     """The share of tasks that are kept back for the curve."""
     refused_share: float = 0.0
     """The share of refused and no-effect steps among what is learnt; 0 takes them as recorded."""
+    forget_share: float = 0.0
+    """The share of steps that are asked without references of their own task: else a model copies
+    from episodes that won, and cannot tell a success where none has won yet."""
     vocabulary: int = 2048
     """The most entries of the vocabulary of a model from scratch."""
 
@@ -47,7 +50,7 @@ class FitConfig:
         for name in ("seconds", "learning_rate"):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"fit.{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("held_out_share", "refused_share"):
+        for name in ("held_out_share", "refused_share", "forget_share"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ConfigError(f"fit.{name} is {getattr(self, name)}; it is a share below 1")
 

@@ -119,7 +119,10 @@ def _lessons(
     found: list[Lesson] = []
     with store.snapshot(env=env) as memory:
         for lesson in make_lessons(
-            [*learnt, *held], memory=memory, references=config.dream.references
+            [*learnt, *held],
+            memory=memory,
+            references=config.dream.references,
+            forget=fit.forget_share,
         ):
             found.append(lesson)
             if len(found) % 200 == 0 or len(found) == total:

@@ -45,11 +45,23 @@ class Memory(Protocol):
 
 
 def make_lessons(
-    trajectories: Iterable[Trajectory], *, memory: Memory | None, references: int
+    trajectories: Iterable[Trajectory],
+    *,
+    memory: Memory | None,
+    references: int,
+    forget: float = 0.0,
 ) -> Iterator[Lesson]:
     """Yield every step of the trajectories with what memory says about steps like it.
 
     Steps without reasoning are explained by rule first.
+
+    Args:
+        trajectories: what is learnt from.
+        memory: where references come from, never from the step's own trajectory.
+        references: how many.
+        forget: the share of steps that are asked without references of their own task. Where other
+            episodes of a task have won, an answer can be copied; where none has, it must be
+            inferred, and a model that always could copy never learns to.
     """
     for told in _explained(trajectories):
         if memory is None or not references:
@@ -63,7 +75,7 @@ def make_lessons(
         for trajectory in told:
             shown = memory.recall(trajectory.task.id, exclude_trajectory=trajectory.id)
             record = TaskRecord(shown)
-            look_up = partial(_references, record, others, references)
+            look_up = partial(_references, record, others, references, forget)
             yield from samples(trajectory, look_up=look_up, record=record)
 
 
@@ -71,8 +83,12 @@ def _references(
     record: TaskRecord,
     others: Mapping[str, tuple[Reference, ...]],
     k: int,
+    forget: float,
     one: Transition,
 ) -> tuple[Reference, ...]:
+    if derive_seed("forget", one.id) % 10_000 < forget * 10_000:
+        alike = (found for found in others[one.id] if found.transition.task_id != one.task_id)
+        return tuple(alike)[:k]
     own = record.similar(one.state, one.action, most=min(OWN_SLOTS, k))
     return joined(own, others[one.id], k=k)
 

@@ -57,6 +57,23 @@ def test_another_episode_of_the_same_task_may_be_a_reference(lessons):
     assert "again-train-0" in found
 
 
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_a_share_of_the_steps_is_asked_as_if_nothing_of_the_task_were_on_record(
+    recorded, tmp_path, share
+):
+    with open_store(tmp_path / "store.sqlite") as store:
+        store.add(recorded)
+        with store.snapshot() as memory:
+            found = list(make_lessons(recorded, memory=memory, references=3, forget=share))
+    twins = [one for one in found if one.transition.task_id == found[0].transition.task_id]
+    own = [
+        any(ref.transition.task_id == one.transition.task_id for ref in one.query.references)
+        for one in twins
+    ]
+    assert not all(own)
+    assert any(own) == (share < 1.0)
+
+
 def test_without_memory_there_are_no_references(recorded):
     alone = list(make_lessons(recorded, memory=None, references=3))
     assert len(alone) == sum(len(one.steps) for one in recorded)
