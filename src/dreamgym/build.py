@@ -19,7 +19,6 @@ from dreamgym.agents.language_model import LanguageModelAgent
 from dreamgym.agents.policy import ChatAgent, CompactAgent, Manner, listed_actions
 from dreamgym.agents.policy_card import (
     CARD,
-    POLICY,
     Choose,
     PolicyCard,
     load_policy_card,
@@ -154,7 +153,8 @@ def make_policy(
     from dreamgym.models.as_llm import LocalLLM
     from dreamgym.models.load import load_model, load_tokenizer
 
-    shown = folder.parent.name if folder.name == POLICY else folder.name
+    # A folder inside a run has the name of all others; the run's own tells more.
+    shown = Path(path).name if folder != Path(path) else folder.name
     llm = LocalLLM(load_model(folder), load_tokenizer(folder), name=shown)
     if (folder / CARD).is_file():
         card = replace(load_policy_card(folder), **read_changes(changes))
