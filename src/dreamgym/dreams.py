@@ -117,13 +117,19 @@ def card_for(store: Path, env: str, config: DreamConfig, *, embedder: str = "has
         env = only_env(opened, wanted=env)
         real = opened.trajectories(source=Source.REAL, split=Split.TRAIN, env=env)
         known = KnownKinds.from_transitions(one for each in real for one in each.transitions())
-    switches = Switches(
+    style, switches = Style.FULL, switches_of(config)
+    return DreamCard(env, str(store), embedder, style, switches, config.references, known)
+
+
+def switches_of(config: DreamConfig) -> Switches:
+    """Return what a model gets to see and must say under these settings."""
+    return Switches(
         history=config.history,
         reasoning=config.reasoning,
         references=config.references > 0,
         window=config.window,
+        rewards=not config.outcome_only,
     )
-    return DreamCard(env, str(store), embedder, Style.FULL, switches, config.references, known)
 
 
 def store_path(config: ReplayConfig) -> Path:

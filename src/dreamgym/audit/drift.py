@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from dreamgym.audit.interval import Figure, ratio
 from dreamgym.audit.likeness import same_state
-from dreamgym.audit.retell import Pair, ended_unknown
+from dreamgym.audit.retell import Pair
+from dreamgym.rollout.groups import ended_unknown
 from dreamgym.types import StepResult
 
 

@@ -13,12 +13,13 @@ from functools import partial
 from dreamgym.audit.drift import Drift, measure_drift
 from dreamgym.audit.interval import Figure, ratio
 from dreamgym.audit.outcome import OutcomeFigures, outcome_figures
-from dreamgym.audit.retell import Pair, ended_unknown, retell_for_real
+from dreamgym.audit.retell import Pair, retell_for_real
 from dreamgym.errors import EnvError
 from dreamgym.experience.world import DreamWorld
 from dreamgym.in_order import in_order
 from dreamgym.protocols import World
 from dreamgym.rollout.collect import Slot, collect
+from dreamgym.rollout.groups import ended_unknown
 from dreamgym.types import Source, Trajectory
 
 

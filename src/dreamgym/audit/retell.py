@@ -12,7 +12,8 @@ from dreamgym.experience.world import DreamWorld
 from dreamgym.in_order import in_order
 from dreamgym.protocols import Env, Retriever, World
 from dreamgym.rollout.episode import failed_episode, run_episode
-from dreamgym.types import Action, Observation, Source, Step, StopReason, Task, Trajectory
+from dreamgym.rollout.groups import ended_unknown
+from dreamgym.types import Action, Observation, Source, Step, Task, Trajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,6 @@ class Pair:
     def counts(self) -> bool:
         """Whether outcomes can be compared."""
         return not self.failed and not self.unknown
-
-
-def ended_unknown(dream: Trajectory) -> bool:
-    """Say whether a dream ended as unknown: no other dream is cut off by its environment."""
-    return dream.error is None and dream.stop is StopReason.TRUNCATED
 
 
 class Retelling:

@@ -14,12 +14,11 @@ from dreamgym.config import RunConfig
 from dreamgym.errors import ConfigError
 from dreamgym.experience.card import DreamCard
 from dreamgym.experience.grounding import KnownKinds
-from dreamgym.experience.prompt import Switches
 from dreamgym.experience.sample import Sample as Lesson
 from dreamgym.models.sft_plan import SftPlan, SftProgress, SftResult
 from dreamgym.replay import ExperienceStore
 from dreamgym.runs import RunDir
-from dreamgym.train.experience_fit import Learner, learn, make_learner, split_off
+from dreamgym.train.experience_fit import Pupil, learn, make_pupil, split_off
 from dreamgym.train.lessons import SPANS, is_hard, make_lessons, with_hard_share
 from dreamgym.types import Source, Split
 
@@ -54,8 +53,8 @@ def run_fit(
         env = dreams.only_env(store, wanted=config.env.spec)
         run.begin()
         lessons, held_out, known = _lessons(config, store, env, on_lessons)
-        switches = _switches(config)
-        learner = make_learner(
+        switches = dreams.switches_of(config.dream)
+        pupil = make_pupil(
             config.fit.model,
             lessons,
             switches=switches,
@@ -70,7 +69,7 @@ def run_fit(
         on_progress(progress)
 
     result = learn(
-        learner,
+        pupil,
         lessons,
         held_out=held_out,
         switches=switches,
@@ -79,15 +78,15 @@ def run_fit(
         threads=config.fit.threads or os.cpu_count() or 1,
         on_progress=note,
     )
-    _save(config, run, learner, DreamCard(
-        env=env, store=str(path.absolute()), embedder=config.replay.embedder, style=learner.style,
+    _save(run, pupil, DreamCard(
+        env=env, store=str(path.absolute()), embedder=config.replay.embedder, style=pupil.style,
         switches=switches, references=config.dream.references, known=known,
     ))  # fmt: skip
     fitted = Fitted(
         folder=run.path,
         env=env,
-        parameters=sum(weight.numel() for weight in learner.model.parameters()),
-        vocabulary=learner.tokenizer.vocab_size,
+        parameters=sum(weight.numel() for weight in pupil.model.parameters()),
+        vocabulary=pupil.tokenizer.vocab_size,
         lessons=len(lessons),
         hard_share=sum(map(is_hard, lessons)) / len(lessons),
         result=result,
@@ -133,17 +132,6 @@ def _lessons(
     return lessons, found[count:], known
 
 
-def _switches(config: RunConfig) -> Switches:
-    dream = config.dream
-    return Switches(
-        history=dream.history,
-        reasoning=dream.reasoning,
-        references=dream.references > 0,
-        window=dream.window,
-        rewards=not dream.outcome_only,
-    )
-
-
 def _plan(config: RunConfig) -> SftPlan:
     fit = config.fit
     return SftPlan(
@@ -159,11 +147,11 @@ def _plan(config: RunConfig) -> SftPlan:
     )
 
 
-def _save(config: RunConfig, run: RunDir, learner: Learner, card: DreamCard) -> None:
+def _save(run: RunDir, pupil: Pupil, card: DreamCard) -> None:
     folder = run.path / dreams.MODEL
     folder.mkdir(exist_ok=True)
-    learner.model.save(folder)
-    learner.tokenizer.save(folder)
+    pupil.model.save(folder)
+    pupil.tokenizer.save(folder)
     # Last, because the card is what makes the folder a dream.
     card.save(run.path)
 

@@ -29,7 +29,7 @@ MOST_HELD_OUT = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Learner:
+class Pupil:
     """What learns, before it has learnt."""
 
     model: CausalLM
@@ -53,9 +53,9 @@ def split_off(
     return learnt, held
 
 
-def make_learner(
+def make_pupil(
     name: str, lessons: Sequence[Lesson], *, switches: Switches, vocabulary: int, seed: int
-) -> Learner:
+) -> Pupil:
     """Make a small model with a vocabulary of these lessons, or load a model folder."""
     if name in PRESETS:
         tokenizer = train_word_tokenizer(
@@ -63,18 +63,18 @@ def make_learner(
             special=[mark for mark in MARKS if mark != END],
             vocab_size=vocabulary,
         )
-        return Learner(make_tiny(name, tokenizer.vocab_size, seed=seed), tokenizer, Style.COMPACT)
+        return Pupil(make_tiny(name, tokenizer.vocab_size, seed=seed), tokenizer, Style.COMPACT)
     folder = Path(name)
     if not (folder / "config.json").is_file():
         known = ", ".join(PRESETS)
         raise ConfigError(f"fit.model '{name}' is neither one of {known} nor a model folder")
     own = load_tokenizer(folder)
     ours = len(own.encode(MARKS[0])) == 1
-    return Learner(load_model(folder), own, Style.COMPACT if ours else Style.FULL)
+    return Pupil(load_model(folder), own, Style.COMPACT if ours else Style.FULL)
 
 
 def learn(
-    learner: Learner,
+    pupil: Pupil,
     lessons: Sequence[Lesson],
     *,
     held_out: Sequence[Lesson],
@@ -84,15 +84,15 @@ def learn(
     threads: int = 1,
     on_progress: Callable[[SftProgress], None] | None = None,
 ) -> SftResult:
-    """Train the learner in place; checkpoints go to `folder`, and training goes on from there."""
+    """Train the pupil in place; checkpoints go to `folder`, and training goes on from there."""
     torch.set_num_threads(threads)
 
     def tokens(part: Sequence[Lesson]) -> list[Sample]:
-        style = learner.style
-        return [encode(one, learner.tokenizer, style=style, switches=switches) for one in part]
+        style = pupil.style
+        return [encode(one, pupil.tokenizer, style=style, switches=switches) for one in part]
 
     return fit(
-        learner.model,
+        pupil.model,
         tokens(lessons),
         plan=plan,
         held_out=tokens(spread(held_out, MOST_HELD_OUT)),

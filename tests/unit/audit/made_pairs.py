@@ -51,7 +51,7 @@ def told_as(states, *, won=False, unknown=False, broken=False, source=Source.REA
         steps.append(Step(Action(f"go {number}"), StepResult(
             Observation(state.lstrip("!")), reward=reward, terminated=win, success=win,
             truncated=unknown and last, refused=state.startswith("!"),
-        )))  # fmt: skip
+        ), reasoning="[unknown] nobody knows" if unknown and last else None))  # fmt: skip
     stop = StopReason.TERMINATED if won else StopReason.STEP_LIMIT
     stop = StopReason.TRUNCATED if unknown else stop
     return Trajectory(

@@ -5,7 +5,7 @@ import pytest
 from dreamgym.errors import ConfigError
 from dreamgym.experience.prompt import Style, Switches
 from dreamgym.models.sft_plan import SftPlan
-from dreamgym.train.experience_fit import learn, make_learner, split_off, spread
+from dreamgym.train.experience_fit import learn, make_pupil, split_off, spread
 from dreamgym.train.lessons import SPANS, make_lessons
 from played_corridors import played
 
@@ -37,13 +37,13 @@ def test_no_share_holds_nothing_out():
 def test_a_name_that_is_neither_preset_nor_folder_is_an_error(tmp_path):
     for name in ("2m", str(tmp_path)):
         with pytest.raises(ConfigError, match="neither one of 1m, 3m, 10m nor a model folder"):
-            make_learner(name, [], switches=Switches(), vocabulary=100, seed=0)
+            make_pupil(name, [], switches=Switches(), vocabulary=100, seed=0)
 
 
 def test_learning_lowers_the_loss_and_tells_the_parts_apart():
     lessons = list(make_lessons([played(n) for n in range(4)], memory=None, references=0))
     switches = Switches(references=False)
-    learner = make_learner("1m", lessons, switches=switches, vocabulary=400, seed=0)
+    learner = make_pupil("1m", lessons, switches=switches, vocabulary=400, seed=0)
     assert learner.style is Style.COMPACT
     plan = SftPlan(spans=SPANS, steps=8, tokens_per_step=300, eval_every=4, learning_rate=3e-3)
     seen = []
