@@ -82,13 +82,14 @@ def fit_with_bars(config: RunConfig, run: RunDir, console: Console) -> Fitted:
 def show_fitted(console: Console, fitted: Fitted) -> None:
     """Print how the held-out curve went, and what came of it."""
     rows = [
-        (point.step, f"{point.loss:.4f}", *(f"{s.loss:.4f}" for s in point.spans.values()),
-         *(f"{s.exact:.3f}" for s in point.spans.values()))
+        (point.step, f"{point.loss:.4f}",
+         *(f"{s.loss:.4f}, {s.exact:.3f}" for s in point.spans.values()))
         for point in fitted.result.curve
     ]  # fmt: skip
     names = list(fitted.result.curve[0].spans) if fitted.result.curve else []
-    columns = ("step", "loss", *names, *(f"{name} exact" for name in names))
-    table(console, f"Held-out steps of {fitted.env}", columns, rows[-12:])
+    columns = ("step", "loss", *names)
+    title = f"Held-out steps of {fitted.env}: loss, and share that is wholly right"
+    table(console, title, columns, rows[-12:])
     result = fitted.result
     facts(
         console,
