@@ -3,11 +3,16 @@
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # So it is in a shell's background. What tests interrupt would inherit it and never stop.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DREAMGYM = Path(sys.executable).with_name("dreamgym")
 CORRIDOR = "py/coin_corridor:make_engine"
