@@ -111,12 +111,20 @@ class ExperienceModel:
         """Return how a retry is asked: a small model reads no complaints, it samples anew."""
         return _ask_again if self._style is Style.COMPACT else None
 
-    async def first_state(self, task: Task, examples: Sequence[Example] = ()) -> str:
-        """Imagine how a task opens."""
+    async def first_state(
+        self,
+        task: Task,
+        examples: Sequence[Example] = (),
+        *,
+        temperature: float | None = None,
+        seed: int | None = None,
+    ) -> str:
+        """Imagine how a task opens; warmer than the model's own temperature, it opens otherwise."""
         request = Request(
             prompt=first_state_prompt(task, examples),
             max_tokens=self._max_tokens,
-            temperature=self._temperature,
+            temperature=self._temperature if temperature is None else temperature,
+            seed=seed,
         )
         return (await ask(self._llm, request, read_first_state, retries=self._retries)).value
 
