@@ -16,7 +16,8 @@ from dreamgym.errors import ConfigError
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import Style
 from dreamgym.experience.world import DreamWorld
-from dreamgym.jobs.reinforce import check_world_gate, load_start, loop_plan, make_algorithm
+from dreamgym.jobs.reinforce import check_world_gate, loop_plan
+from dreamgym.jobs.trainee import load_start, make_algorithm
 from dreamgym.models.as_llm import LocalLLM
 from dreamgym.models.llama import Llama
 from dreamgym.models.llama_files import LlamaShape

@@ -1,0 +1,96 @@
+"""Who learns by trial: the policy to start from, its learner and its algorithm."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+
+from dreamgym import build
+from dreamgym.agents.behaviour import Behaviour
+from dreamgym.agents.policy_card import Choose, PolicyCard, load_policy_card, model_folder
+from dreamgym.agents.policy_prompt import Format
+from dreamgym.config import RunConfig
+from dreamgym.errors import ConfigError
+from dreamgym.models.as_llm import LocalLLM
+from dreamgym.models.load import load_model, load_tokenizer
+from dreamgym.train.algorithms import Algorithm, Gigpo, Grpo, Ppo, Rloo
+from dreamgym.train.critic import make_critic
+from dreamgym.train.loop import Trainee
+from dreamgym.train.losses import Clip
+from dreamgym.train.objectives import PolicyObjective
+from dreamgym.train.policy_fit import PolicyModel
+from dreamgym.train.update import Learner, UpdatePlan
+from dreamgym.types import derive_seed
+
+
+def load_start(config: RunConfig) -> tuple[PolicyModel, PolicyCard]:
+    """Load the policy to start from, and its card with the temperature to practise at."""
+    folder = model_folder(Path(config.policy.model))
+    if folder is None:
+        raise ConfigError(
+            f"learning by trial starts from a policy that can speak; '{config.policy.model}' is "
+            "none: make one with `dreamgym train --algo sft` and give its run with --from"
+        )
+    card = replace(load_policy_card(folder), temperature=config.rl.temperature)
+    if card.format is not Format.COMPACT:
+        raise ConfigError(
+            f"the policy in {folder} speaks the {card.format} format; only compact ones can learn "
+            "by trial so far"
+        )
+    if card.choose is not Choose.NOTHING and card.temperature != 1.0:
+        raise ConfigError(
+            f"the policy in {folder} chooses among {card.choose} actions, whose probabilities are "
+            f"kept at temperature 1; rl.temperature is {card.temperature}"
+        )
+    return PolicyModel(load_model(folder), load_tokenizer(folder)), card
+
+
+def make_trainee(
+    config: RunConfig, policy: PolicyModel, card: PolicyCard, llm: LocalLLM
+) -> Trainee:
+    """Return the policy with what changes its weights, as the settings say."""
+    wanted, algorithm = config.rl, make_algorithm(config)
+    model = policy.model
+    plan = UpdatePlan(
+        epochs=wanted.epochs,
+        minibatches=wanted.minibatches,
+        tokens_per_pass=wanted.tokens_per_pass,
+        learning_rate=wanted.learning_rate,
+        kl_stop=wanted.kl_stop or None,
+        temperature=wanted.temperature,
+        seed=config.seed,
+    )
+    objective = PolicyObjective(
+        clip=Clip(wanted.clip, wanted.clip),
+        kl_coefficient=wanted.kl,
+        kl_estimator="k2" if wanted.kl_estimator == "k2" else "k3",
+        entropy_coefficient=wanted.entropy,
+    )
+    seed = derive_seed(config.seed, "critic")
+    learner = Learner(
+        model,
+        plan,
+        critic=make_critic(model, seed=seed) if algorithm.needs_values else None,
+        # Before any checkpoint is loaded: the policy that it all began with.
+        reference=copy.deepcopy(model) if wanted.kl else None,
+    )
+    behaviour = Behaviour("policy", build.make_model_agents(llm, card))
+    return Trainee(behaviour, build.make_writer(llm, card), learner, algorithm, objective)
+
+
+def make_algorithm(config: RunConfig) -> Algorithm:
+    """Return the algorithm that the settings name."""
+    penalty = config.rl.invalid_penalty
+    known: dict[str, Algorithm] = {
+        "grpo": Grpo(invalid_penalty=penalty),
+        "rloo": Rloo(invalid_penalty=penalty),
+        "gigpo": Gigpo(invalid_penalty=penalty),
+        "ppo": Ppo(invalid_penalty=penalty),
+    }
+    if config.rl.group_size < 2 and config.train.algo != "ppo":
+        raise ConfigError(
+            f"{config.train.algo} compares the episodes of a group: rl.group_size is "
+            f"{config.rl.group_size}, at least 2 are needed"
+        )
+    return known[config.train.algo]
