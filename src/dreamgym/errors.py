@@ -2,6 +2,7 @@
 
     DreamGymError
     |- ConfigError (ValueError)         a setting is wrong; nothing was started
+    |  '- JobNotTaught                  an experience model never learnt what it is asked for
     |- MissingDependency (ImportError)  an optional part is not installed; the message names the fix
     |- EnvError (RuntimeError)          an environment broke; the episode fails, the run goes on
     |  |- EnvTimeout (TimeoutError)     it did not answer in time
@@ -35,6 +36,10 @@ class DreamGymError(Exception):
 
 class ConfigError(DreamGymError, ValueError):
     """A setting is wrong."""
+
+
+class JobNotTaught(ConfigError):
+    """An experience model is asked for a job that it was never taught."""
 
 
 class MissingDependency(DreamGymError, ImportError):

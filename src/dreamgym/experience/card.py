@@ -15,6 +15,7 @@ from typing import Any
 from dreamgym.errors import ConfigError
 from dreamgym.experience.grounding import KnownKinds
 from dreamgym.experience.prompt import PROMPT_DIGEST, Style, Switches
+from dreamgym.experience.task_prompt import TASK_PROMPT_DIGEST, Job
 from dreamgym.files import write_atomically
 
 CARD = "dream.json"
@@ -35,11 +36,18 @@ class DreamCard:
     references: int
     known: KnownKinds
     prompts: str = PROMPT_DIGEST
+    jobs: tuple[Job, ...] = (Job.STEP,)
+    """What the model was taught; a chat model can be asked for all of it."""
+    vary_goals: bool = False
+    """Whether a known world may be given another goal."""
+    task_prompts: str = TASK_PROMPT_DIGEST
+    """The prompts of the jobs besides the step: where they are others now, those jobs are off."""
 
     def save(self, folder: Path) -> None:
         """Write the card into a folder."""
         plain: dict[str, Any] = asdict(self)
         plain["style"] = str(self.style)
+        plain["jobs"] = [str(job) for job in self.jobs]
         plain["known"] = {
             name: sorted(value) if isinstance(value, frozenset) else value
             for name, value in plain["known"].items()
@@ -86,4 +94,15 @@ def _read(plain: Mapping[str, Any]) -> DreamCard:
             signposted=frozenset(known["signposted"]),
             bare=None if known["bare"] is None else frozenset(known["bare"]),
         ),
+        jobs=_jobs(plain),
+        vary_goals=plain.get("vary_goals", False),
     )
+
+
+def _jobs(plain: Mapping[str, Any]) -> tuple[Job, ...]:
+    """Return what a model can do; cards from before there were other jobs do not say."""
+    if Style(plain["style"]) is Style.FULL:
+        return tuple(Job)
+    if plain.get("task_prompts") != TASK_PROMPT_DIGEST:
+        return (Job.STEP,)
+    return tuple(map(Job, plain["jobs"]))

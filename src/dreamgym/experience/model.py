@@ -6,10 +6,13 @@ be had, or not be read after its retries, raises; nothing is ever made up in its
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Sequence
+import random
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from dreamgym.errors import JobNotTaught, ReplyFormatError
 from dreamgym.experience.ledger import Pages, resolve
 from dreamgym.experience.prompt import (
     END,
@@ -23,15 +26,18 @@ from dreamgym.experience.prompt import (
 from dreamgym.experience.reply_grammar import reply_grammar
 from dreamgym.experience.task_prompt import (
     Example,
+    Job,
     Variation,
     first_state_prompt,
+    one_variation_prompt,
     read_first_state,
+    read_one_variation,
     read_variations,
     variation_prompt,
 )
 from dreamgym.llm.reply import Amend, ask
 from dreamgym.protocols import LLM
-from dreamgym.types import Completion, Prediction, Request, Task, digest
+from dreamgym.types import Completion, Prediction, Request, Task, derive_seed, digest
 
 
 class ExperienceModel:
@@ -44,6 +50,9 @@ class ExperienceModel:
         retries: how many unreadable replies are forgiven.
         max_tokens: the longest reply.
         temperature: 0 gives identical replies to identical questions.
+        jobs: what it was taught or can be prompted to do; the others raise `JobNotTaught`.
+        vary_goals: whether a small model may give a known world another goal, or only another
+            beginning; a chat model always may.
     """
 
     def __init__(
@@ -55,6 +64,8 @@ class ExperienceModel:
         retries: int = 2,
         max_tokens: int = 1024,
         temperature: float = 0.0,
+        jobs: Collection[Job] = tuple(Job),
+        vary_goals: bool = False,
     ) -> None:
         self._llm = llm
         self._style = style
@@ -62,6 +73,8 @@ class ExperienceModel:
         self._retries = retries
         self._max_tokens = max_tokens
         self._temperature = temperature
+        self._jobs = frozenset(jobs)
+        self._vary_goals = vary_goals
 
     @property
     def prompt_digest(self) -> str:
@@ -96,7 +109,7 @@ class ExperienceModel:
             prompt=step_prompt(query, style=self._style, switches=self._switches),
             max_tokens=self._max_tokens,
             temperature=self._temperature,
-            stop=(END,) if self._style is Style.COMPACT else (),
+            stop=self._stop(),
             seed=seed if self._temperature > 0 else None,
             grammar=self._grammar(query.state),
         )
@@ -120,13 +133,20 @@ class ExperienceModel:
         seed: int | None = None,
     ) -> str:
         """Imagine how a task opens; warmer than the model's own temperature, it opens otherwise."""
+        self._check_taught(Job.FIRST_STATE)
+
+        def read(text: str) -> str:
+            return read_first_state(text, style=self._style)
+
         request = Request(
-            prompt=first_state_prompt(task, examples),
+            prompt=first_state_prompt(task, examples, style=self._style),
             max_tokens=self._max_tokens,
             temperature=self._temperature if temperature is None else temperature,
+            stop=self._stop(),
             seed=seed,
         )
-        return (await ask(self._llm, request, read_first_state, retries=self._retries)).value
+        reply = await ask(self._llm, request, read, retries=self._retries, amend=self._amend())
+        return reply.value
 
     async def vary(
         self,
@@ -137,7 +157,18 @@ class ExperienceModel:
         temperature: float = 1.0,
         seed: int | None = None,
     ) -> tuple[Variation, ...]:
-        """Make new tasks of known ones."""
+        """Make new tasks of known ones.
+
+        A chat model answers with exactly `count`. A small model is asked for one variation of one
+        task at a time, in turn, all at once; what cannot be read, equals its source or was drawn
+        before is drawn again a few times, so that there may be fewer in the end. Give it tasks with
+        their `places`: it then stays in their worlds, which memory knows.
+
+        Raises `ReplyFormatError` where no answer at all could be read.
+        """
+        self._check_taught(Job.VARIATION)
+        if self._style is Style.COMPACT:
+            return await self._vary_one_by_one(tasks, examples, count, temperature, seed)
 
         def read(text: str) -> tuple[Variation, ...]:
             return read_variations(text, count=count)
@@ -149,6 +180,73 @@ class ExperienceModel:
             seed=seed,
         )
         return (await ask(self._llm, request, read, retries=self._retries)).value
+
+    async def _vary_one_by_one(
+        self,
+        tasks: Sequence[Example],
+        examples: Sequence[Example],
+        count: int,
+        temperature: float,
+        seed: int | None,
+    ) -> tuple[Variation, ...]:
+        known = {(task.goal, task.first_state) for task in tasks}
+        found: list[Variation] = []
+        unreadable: list[ReplyFormatError] = []
+        drawn = 0
+        for _ in range(self._retries + 1):
+            wanted = range(drawn, drawn + count - len(found)) if tasks else range(0)
+            drawn += len(wanted)
+            draws = (self._draw(tasks, examples, one, temperature, seed) for one in wanted)
+            for made in await asyncio.gather(*draws):
+                if isinstance(made, ReplyFormatError):
+                    unreadable.append(made)
+                elif (made.goal, made.first_state) not in known:
+                    known.add((made.goal, made.first_state))
+                    found.append(made)
+        if unreadable and len(unreadable) == drawn:
+            raise unreadable[-1]
+        return tuple(found)
+
+    async def _draw(
+        self,
+        tasks: Sequence[Example],
+        examples: Sequence[Example],
+        number: int,
+        temperature: float,
+        seed: int | None,
+    ) -> Variation | ReplyFormatError:
+        """Ask for one variation; what cannot be read is returned, for others may be."""
+        turn = number % len(tasks)
+        own = derive_seed("vary", 0 if seed is None else seed, number)
+        # As in training: the order of the places says nothing.
+        places = random.Random(own).sample(tasks[turn].places, len(tasks[turn].places))
+        source = replace(tasks[turn], places=tuple(places))
+        keep_goal = not self._vary_goals
+
+        def read(text: str) -> Variation:
+            return replace(read_one_variation(text, source, keep_goal=keep_goal), source=turn)
+
+        request = Request(
+            prompt=one_variation_prompt(source, examples, keep_goal=keep_goal),
+            max_tokens=self._max_tokens,
+            temperature=temperature,
+            stop=self._stop(),
+            seed=own,
+        )
+        try:
+            return (await ask(self._llm, request, read, retries=0)).value
+        except ReplyFormatError as error:
+            return error
+
+    def _stop(self) -> tuple[str, ...]:
+        return (END,) if self._style is Style.COMPACT else ()
+
+    def _check_taught(self, job: Job) -> None:
+        if job not in self._jobs:
+            raise JobNotTaught(
+                f"this dream was not taught the job '{job}', only {', '.join(sorted(self._jobs))}: "
+                "fit it again with fit.task_share above 0"
+            )
 
     async def close(self) -> None:
         """Close the back end."""
