@@ -94,6 +94,26 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
+class SampledChoice:
+    """An action that was drawn among given ones, by their scores, instead of word by word."""
+
+    __pydantic_config__ = _STRICT
+
+    candidates: tuple[tuple[int, ...], ...]
+    """The tokens of all that could have been chosen."""
+    chosen: int
+    logprob: float
+    """Of the choice among the candidates, at the temperature that it was drawn at."""
+
+    def __post_init__(self) -> None:
+        """Refuse a choice of nothing."""
+        if not 0 <= self.chosen < len(self.candidates):
+            raise ValueError(f"candidate {self.chosen} was chosen of {len(self.candidates)}")
+        if not math.isfinite(self.logprob):
+            raise ValueError("the logprob of a choice is not finite")
+
+
+@dataclass(frozen=True, slots=True)
 class SampledTokens:
     """The tokens of an action exactly as they were sampled; nobody re-tokenises text."""
 
@@ -101,6 +121,8 @@ class SampledTokens:
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
+    """The model's own, token by token, also where the action was chosen among others."""
+    choice: SampledChoice | None = None
 
     def __post_init__(self) -> None:
         """Refuse tokens without their probabilities."""
@@ -108,6 +130,8 @@ class SampledTokens:
             raise ValueError(f"{len(self.ids)} token ids but {len(self.logprobs)} logprobs")
         if not all(map(math.isfinite, self.logprobs)):
             raise ValueError("a logprob is not finite")
+        if self.choice and self.choice.candidates[self.choice.chosen] != self.ids:
+            raise ValueError("the tokens are not those of the candidate that was chosen")
 
 
 @dataclass(frozen=True, slots=True)

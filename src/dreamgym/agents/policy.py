@@ -15,7 +15,16 @@ from typing import Protocol
 from dreamgym.agents.policy_prompt import chat_prompt, read_chat, read_compact, with_states
 from dreamgym.agents.policy_tokens import ALL, CompactWriter, Ids
 from dreamgym.protocols import LLM
-from dreamgym.types import Action, Observation, Request, SampledTokens, Step, Task, derive_seed
+from dreamgym.types import (
+    Action,
+    Observation,
+    Request,
+    SampledChoice,
+    SampledTokens,
+    Step,
+    Task,
+    derive_seed,
+)
 
 
 class TokenModel(Protocol):
@@ -70,10 +79,12 @@ class CompactAgent:
     async def _choose(self, prompt: Ids, options: Sequence[str], seed: int) -> Action:
         candidates = [self._writer.answer(action) for action in options]
         scores = await self._model.weigh(prompt, candidates)
-        chosen = pick_one([sum(each) for each in scores], self._manner.temperature, seed)
-        # The model's own log-probabilities, not shares of the listed actions: what the list adds
-        # up to depends on the state alone, and drops out where advantages are around zero.
-        return Action(options[chosen], SampledTokens(candidates[chosen], scores[chosen]))
+        totals = [sum(each) for each in scores]
+        chosen = pick_one(totals, self._manner.temperature, seed)
+        choice = SampledChoice(
+            tuple(candidates), chosen, log_share(totals, chosen, self._manner.temperature)
+        )
+        return Action(options[chosen], SampledTokens(candidates[chosen], scores[chosen], choice))
 
 
 def listed_actions(now: Observation) -> Sequence[str]:
@@ -99,6 +110,15 @@ def pick_one(scores: Sequence[float], temperature: float, seed: int) -> int:
         return best
     weights = [math.exp((score - scores[best]) / temperature) for score in scores]
     return random.Random(seed).choices(range(len(scores)), weights)[0]
+
+
+def log_share(scores: Sequence[float], chosen: int, temperature: float) -> float:
+    """Return the log-probability with which `pick_one` draws this place."""
+    if temperature <= 0:
+        return 0.0
+    top = max(scores)
+    whole = sum(math.exp((score - top) / temperature) for score in scores)
+    return (scores[chosen] - top) / temperature - math.log(whole)
 
 
 class ChatAgent:

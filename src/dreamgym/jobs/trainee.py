@@ -8,7 +8,12 @@ from pathlib import Path
 
 from dreamgym import build
 from dreamgym.agents.behaviour import Behaviour
-from dreamgym.agents.policy_card import Choose, PolicyCard, load_policy_card, model_folder
+from dreamgym.agents.policy_card import (
+    PolicyCard,
+    load_policy_card,
+    model_folder,
+    read_changes,
+)
 from dreamgym.agents.policy_prompt import Format
 from dreamgym.config import RunConfig
 from dreamgym.errors import ConfigError
@@ -26,22 +31,19 @@ from dreamgym.types import derive_seed
 
 def load_start(config: RunConfig) -> tuple[PolicyModel, PolicyCard]:
     """Load the policy to start from, and its card with the temperature to practise at."""
-    folder = model_folder(Path(config.policy.model))
+    name, _, changes = config.policy.model.partition("?")
+    folder = model_folder(Path(name))
     if folder is None:
         raise ConfigError(
             f"learning by trial starts from a policy that can speak; '{config.policy.model}' is "
             "none: make one with `dreamgym train --algo sft` and give its run with --from"
         )
-    card = replace(load_policy_card(folder), temperature=config.rl.temperature)
+    card = replace(load_policy_card(folder), **read_changes(changes))
+    card = replace(card, temperature=config.rl.temperature)
     if card.format is not Format.COMPACT:
         raise ConfigError(
             f"the policy in {folder} speaks the {card.format} format; only compact ones can learn "
             "by trial so far"
-        )
-    if card.choose is not Choose.NOTHING and card.temperature != 1.0:
-        raise ConfigError(
-            f"the policy in {folder} chooses among {card.choose} actions, whose probabilities are "
-            f"kept at temperature 1; rl.temperature is {card.temperature}"
         )
     return PolicyModel(load_model(folder), load_tokenizer(folder)), card
 

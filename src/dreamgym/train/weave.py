@@ -29,10 +29,15 @@ def weave(trajectory: Trajectory, writer: CompactWriter) -> tuple[TokenSequence,
     weaver = Weaver()
     turns = with_states(trajectory.opening, trajectory.steps)
     for number, (now, step) in enumerate(turns):
-        if step.action.tokens is None:
+        said = step.action.tokens
+        if said is None:
             raise ValueError(f"{trajectory.id}: turn {number} has no tokens as sampled")
         prompt = prompt_of(writer, trajectory.task.goal, turns[:number], now)
-        weaver.add(prompt, step.action.tokens)
+        if said.choice is None:
+            weaver.add(prompt, said)
+        else:
+            choice = said.choice
+            weaver.choose(prompt, choice.candidates, chosen=choice.chosen, logprob=choice.logprob)
     return weaver.sequences()
 
 

@@ -5,7 +5,14 @@ import math
 
 import pytest
 
-from dreamgym.agents.policy import ChatAgent, CompactAgent, Manner, listed_actions, pick_one
+from dreamgym.agents.policy import (
+    ChatAgent,
+    CompactAgent,
+    Manner,
+    listed_actions,
+    log_share,
+    pick_one,
+)
 from dreamgym.agents.policy_prompt import MARKS, UNREADABLE
 from dreamgym.agents.policy_tokens import CompactWriter
 from dreamgym.llm import ScriptedLLM
@@ -71,6 +78,18 @@ def test_a_chooser_takes_what_is_listed_with_the_models_own_probabilities(local)
     best = max(range(4), key=lambda n: sum(scores[n]))
     assert action.text == NOW.admissible[best]
     assert action.tokens.logprobs == scores[best]
+    assert action.tokens.choice.candidates == tuple(answers)
+    assert action.tokens.choice.chosen == best
+
+
+def test_a_drawn_choice_keeps_its_share_among_the_candidates(local):
+    (action,) = play(agent(local, options=listed_actions, temperature=0.5), 1)
+    choice = action.tokens.choice
+    assert choice.candidates[choice.chosen] == action.tokens.ids
+    scores = [math.log(share) for share in (0.02, 0.05, 0.01, 0.12)]
+    assert math.exp(log_share(scores, 3, 1.0)) == pytest.approx(0.6)
+    squares = [share**2 for share in (0.02, 0.05, 0.01, 0.12)]
+    assert math.exp(log_share(scores, 1, 0.5)) == pytest.approx(squares[1] / sum(squares))
 
 
 def test_a_choice_is_drawn_as_often_as_the_model_would_say_it():

@@ -28,13 +28,31 @@ def play(walker, world):
 
 
 def test_an_episode_is_one_sequence_of_what_was_read_and_sampled(walker, groups):
-    for one in groups[2].episodes:
+    for one in map(written, groups[2].episodes):
         (sequence,) = weave(one, walker.writer)
         said = [token for step in one.steps for token in step.action.tokens.ids]
         probabilities = [p for step in one.steps for p in step.action.tokens.logprobs]
         marked = [i for i, turn in zip(sequence.ids, sequence.turns, strict=True) if turn >= 0]
         assert marked == said
         assert list(sequence.logprobs) == probabilities
+
+
+def written(one):
+    """Return the episode as if its actions had been written word by word."""
+    steps = [
+        replace(step, action=replace(step.action, tokens=replace(step.action.tokens, choice=None)))
+        for step in one.steps
+    ]
+    return replace(one, steps=tuple(steps))
+
+
+def test_a_choice_is_learnt_as_a_share_among_its_candidates(walker, groups):
+    for one in groups[2].episodes:
+        (sequence,) = weave(one, walker.writer)
+        choices = [step.action.tokens.choice for step in one.steps]
+        assert list(sequence.logprobs) == [choice.logprob for choice in choices]
+        assert [d.candidates for d in sequence.decisions] == [c.candidates for c in choices]
+        assert [d.chosen for d in sequence.decisions] == [c.chosen for c in choices]
 
 
 def test_the_learner_finds_the_logprobs_that_were_sampled(walker, groups):
