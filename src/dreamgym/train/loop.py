@@ -1,35 +1,38 @@
 """THE training loop: tasks, groups, credit, an update, figures, a look at reality, a checkpoint.
 
 Where the groups are played, by which algorithm they are judged and who picks the tasks are
-arguments; reality in place of a dream is another `World`, nothing else. What happens in a step is
-decided by weights, optimiser and (seed, step) alone, so a loop that was killed goes on from its
-last checkpoint as if nothing had been.
+arguments; reality in place of a dream is another `World`, nothing else, also when it takes a
+dream's place on the way. What happens in a step is decided by weights, optimiser and (seed, step)
+alone, so a loop that was killed goes on from its last checkpoint as if nothing had been.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from dreamgym.agents.behaviour import Behaviour
 from dreamgym.agents.policy_tokens import CompactWriter
-from dreamgym.errors import ConfigError
+from dreamgym.errors import ConfigError, EnvError
 from dreamgym.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from dreamgym.protocols import World
 from dreamgym.rollout.collect import Answerer
 from dreamgym.rollout.groups import Group, GroupPlan, group_figures, plan_groups, play_groups
 from dreamgym.train.algorithms import Algorithm
 from dreamgym.train.objectives import PolicyObjective
+from dreamgym.train.progress import Figures, Probe, Progress, Sight, Turn, Watch, read_progress
 from dreamgym.train.tokens import Rewarding, outcome_rewards
+from dreamgym.train.transfer import DreamtStep, SwitchRule, WatchRule
 from dreamgym.train.update import Learner
 from dreamgym.train.weave import token_groups
 from dreamgym.types import Source, Task, derive_seed
 
-Figures = dict[str, float]
+BEST = "best"
+"""The folder, inside that of the checkpoints, of what a policy that went astray goes back to."""
 
 
 class TaskSampler(Protocol):
@@ -40,6 +43,9 @@ class TaskSampler(Protocol):
 
     def observe(self, groups: Sequence[Group]) -> Figures:
         """Take note of what came of them; return figures, under `tasks/`."""
+
+    async def refill(self, step: int) -> Figures:
+        """Make new tasks where it is time to, after the tasks of a step were observed."""
 
     def state(self) -> dict[str, Any]:
         """Return all that was noted, as JSON holds it."""
@@ -67,6 +73,10 @@ class UniformTasks:
     def observe(self, groups: Sequence[Group]) -> Figures:
         """Learn nothing from it."""
         return {"tasks/pool": float(len(self._pool))}
+
+    async def refill(self, step: int) -> Figures:
+        """Make nothing."""
+        return {}
 
     def state(self) -> dict[str, Any]:
         """Return nothing: steps do not depend on one another."""
@@ -99,6 +109,15 @@ class Practice:
     rewards: Rewarding = outcome_rewards
     learn_unknown: bool = False
     """Whether an episode that a dream gave up counts as one without reward; else it is left out."""
+    remember: Callable[[int, Sequence[Group]], None] = lambda step, groups: None
+    """Keeps what was played in a step. A step that a crash cut off comes twice."""
+    refused_offline: float | None = None
+    """The share of recorded actions that reality refused, to compare a dream with."""
+
+    @property
+    def real(self) -> bool:
+        """Whether reality answers."""
+        return self.answerer.source is Source.REAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +125,7 @@ class LoopPlan:
     """How long, and in what portions."""
 
     steps: int
+    """At most; where reality takes the dream's place, in the dream."""
     groups: int = 12
     """Tasks per step."""
     play: GroupPlan = field(default_factory=GroupPlan)
@@ -115,6 +135,13 @@ class LoopPlan:
     probe_every: int = 10
     """Steps between looks at reality; the first is before any step, the last after all."""
     checkpoint_every: int = 1
+    real_steps: int = 0
+    """Steps in reality, where it takes the dream's place; 0 means as many as can be paid for."""
+    real_transitions: int | None = None
+    """The real transitions that practice may take, at the very most."""
+    switch: SwitchRule = field(default_factory=SwitchRule)
+    """When reality takes the dream's place."""
+    watch: WatchRule = field(default_factory=WatchRule)
 
     def __post_init__(self) -> None:
         """Refuse plans that cannot be followed."""
@@ -122,41 +149,20 @@ class LoopPlan:
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be 1 or more")
 
+    @property
+    def dearest_group(self) -> int:
+        """Transitions that one group can take at most."""
+        return self.play.members * self.play.max_steps
+
+    def affordable(self, spent: int) -> int:
+        """Return how many groups can be played for real without going over the ceiling."""
+        if self.real_transitions is None:
+            return self.groups
+        return max(0, min(self.groups, (self.real_transitions - spent) // self.dearest_group))
+
     def rate(self, step: int) -> float:
         """Return the learning rate of a step."""
         return self.learning_rate * min(1.0, (step + 1) / max(1, self.warmup_steps))
-
-
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """What a look at reality found."""
-
-    success: float
-    """By which the best policy is chosen."""
-    transitions: int
-    """Real steps that it took."""
-    figures: Mapping[str, float] = field(default_factory=dict)
-
-
-Probe = Callable[[], Awaitable[Sight]]
-"""Plays the policy as it is now on tasks that it does not practise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a loop has come: with weights and optimiser, all that it goes on from."""
-
-    step: int = 0
-    """Steps made."""
-    real_steps: int = 0
-    """Real transitions that were practised on."""
-    dream_steps: int = 0
-    probe_steps: int = 0
-    """Real transitions that looks at reality took."""
-    best_step: int = -1
-    best_success: float = -1.0
-    probes: tuple[dict[str, float], ...] = ()
-    """What each look found, with its step."""
 
 
 OnRow = Callable[[Progress, Figures], None]
@@ -167,7 +173,9 @@ async def run_loop(
     practice: Practice,
     plan: LoopPlan,
     *,
+    then: Practice | None = None,
     probe: Probe | None = None,
+    watch: Watch | None = None,
     keep_best: Callable[[], None] = lambda: None,
     folder: Path | None = None,
     on_row: OnRow = lambda progress, figures: None,
@@ -178,26 +186,98 @@ async def run_loop(
         trainee: who learns.
         practice: where.
         plan: how long.
+        then: where it goes on when the dream has taught enough.
         probe: looks at reality.
+        watch: compares the dream with reality.
         keep_best: called when a look finds the policy better than all before; keeps its weights.
         folder: for checkpoints. Where it holds one, training goes on from there.
         on_row: gets the figures of each step; steps after a checkpoint come again after a crash.
     """
-    progress = _restore(trainee, practice, folder)
+    stages = (practice,) if then is None else (practice, then)
+    goes_back = watch is not None and plan.watch.acts == "return"
+    best = folder / BEST if folder is not None and goes_back else None
+    if goes_back and best is None:
+        raise ConfigError("to go back to the best policy, a folder for checkpoints is needed")
+
+    def better(step: int) -> None:
+        keep_best()
+        if best is not None:
+            save_checkpoint(best, Checkpoint(step, trainee.learner.tensors(), {}), keep=1)
+
+    progress = _restore(trainee, stages, folder)
     if probe is not None and not progress.probes:
-        progress, seen = await _look(progress, probe, keep_best)
+        progress, seen = await _look(progress, probe, better)
         on_row(progress, seen)
-    while progress.step < plan.steps:
-        progress, figures = await make_step(trainee, practice, plan, progress)
-        last = progress.step == plan.steps
-        if probe is not None and (last or progress.step % plan.probe_every == 0):
-            progress, seen = await _look(progress, probe, keep_best)
+    while not _is_over(progress, plan, stages):
+        now = stages[progress.stage]
+        progress, figures = await make_step(trainee, now, plan, progress)
+        why = ""
+        if watch is not None and not now.real and progress.step % plan.watch.every == 0:
+            progress, seen, why = await _watch(progress, watch, plan)
+            figures |= seen
+        if probe is not None and progress.step % plan.probe_every == 0:
+            progress, seen = await _look(progress, probe, better)
+            figures |= seen
+        turn = None if now.real else _turn(progress, plan, why, stages, watched=watch is not None)
+        over = turn is not None or _is_over(progress, plan, stages)
+        if over and probe is not None and progress.probes[-1]["step"] != progress.step:
+            progress, seen = await _look(progress, probe, better)
+            figures |= seen
+        if turn is not None:
+            progress, seen = _take(turn, trainee, progress, best)
             figures |= seen
         on_row(progress, figures)
-        if folder is not None and (last or progress.step % plan.checkpoint_every == 0):
-            state = {"progress": asdict(progress), "tasks": practice.tasks.state()}
+        if folder is not None and (over or progress.step % plan.checkpoint_every == 0):
+            tasks = stages[progress.stage].tasks.state()
+            state = {"progress": asdict(progress), "tasks": tasks}
             save_checkpoint(folder, Checkpoint(progress.step, trainee.learner.tensors(), state))
     return progress
+
+
+def _is_over(progress: Progress, plan: LoopPlan, stages: Sequence[Practice]) -> bool:
+    """Return whether nothing is left to do."""
+    if progress.stopped:
+        return True
+    paid = not stages[progress.stage].real or plan.affordable(progress.real_steps) > 0
+    if progress.stage == 0:
+        # Where reality waits, the dream's last step is a turn and no end.
+        return not paid or (len(stages) == 1 and progress.step >= plan.steps)
+    made = progress.step - progress.turns[-1].step
+    return not paid or (plan.real_steps > 0 and made >= plan.real_steps)
+
+
+def _turn(
+    progress: Progress, plan: LoopPlan, mistrust: str, stages: Sequence[Practice], *, watched: bool
+) -> Turn | None:
+    """Return where practice in a dream goes now, or None where it goes on as it did."""
+    more = len(stages) > 1
+    alarm, rule = "", plan.switch
+    if watched and plan.watch.acts != "note":
+        alarm = mistrust or rule.exploited(progress.dreamt, progress.probes)
+    why = alarm
+    if not why and more:
+        why = rule.time_to_go(progress.dreamt, progress.probes)
+        if not why and progress.step >= plan.steps:
+            why = f"all {plan.steps} steps in the dream are made"
+    if not why:
+        return None
+    back = bool(alarm) and plan.watch.acts == "return" and bool(progress.probes)
+    return Turn(progress.step, why, "real" if more else "end", -1 if back else progress.step)
+
+
+def _take(
+    turn: Turn, trainee: Trainee, progress: Progress, best: Path | None
+) -> tuple[Progress, Figures]:
+    """Take a turn; one that goes back takes the weights of the best look along."""
+    if turn.weights < 0:
+        turn = replace(turn, weights=progress.best_step)
+        if best is not None and progress.best_step != progress.step:
+            found = load_checkpoint(best)
+            if found is None or found.step != progress.best_step:
+                raise ConfigError(f"the weights of step {progress.best_step} are not in {best}")
+            trainee.learner.load_tensors(found.tensors)
+    figures = {"transfer/turn": 1.0, "transfer/weights": float(turn.weights)}
+    return replace(progress, turns=(*progress.turns, turn)), figures
 
 
 async def make_step(
@@ -205,24 +285,52 @@ async def make_step(
 ) -> tuple[Progress, Figures]:
     """Play groups and learn from them, once."""
     step, began = progress.step, time.monotonic()
-    tasks = practice.tasks.draw(step, plan.groups)
+    count = plan.affordable(progress.real_steps) if practice.real else plan.groups
+    tasks = practice.tasks.draw(step, count)
     slots = plan_groups(tasks, trainee.behaviour, plan.play, step=step, answerer=practice.answerer)
     groups = await play_groups(slots, practice.world, plan.play)
     played = time.monotonic()
+    practice.remember(step, groups)
     figures = {**group_figures(groups), **_learn(trainee, practice, groups, plan.rate(step), step)}
     figures |= practice.tasks.observe(groups)
-    taken = sum(len(one.steps) for group in groups for one in group.episodes)
-    real = practice.answerer.source is Source.REAL
-    progress = replace(
-        progress,
-        step=step + 1,
-        real_steps=progress.real_steps + (taken if real else 0),
-        dream_steps=progress.dream_steps + (0 if real else taken),
-    )
+    figures |= await practice.tasks.refill(step)
+    progress = _counted(progress, practice, plan, groups, figures)
+    figures |= gap_figures(figures, practice)
     figures["real/steps_online"] = float(progress.real_steps)
     figures["time/rollout"] = played - began
     figures["time/update"] = time.monotonic() - played
     return progress, figures
+
+
+def _counted(
+    progress: Progress,
+    practice: Practice,
+    plan: LoopPlan,
+    groups: Sequence[Group],
+    figures: Mapping[str, float],
+) -> Progress:
+    """Return the progress with a step that was made."""
+    progress = replace(progress, step=progress.step + 1)
+    taken = sum(len(one.steps) for group in groups for one in group.episodes)
+    if practice.real:
+        if not taken and plan.real_transitions is not None:
+            broken = [one.error.message for group in groups for one in group.episodes if one.error]
+            raise EnvError(f"every episode of step {progress.step} failed: {broken[0]}")
+        return replace(progress, real_steps=progress.real_steps + taken)
+    unknown = figures["episodes/unknown"] / max(1.0, figures["episodes/played"])
+    lately = DreamtStep(figures["reward/success"], unknown, figures["groups/no_variance"])
+    dreamt = (*progress.dreamt, lately)
+    return replace(progress, dream_steps=progress.dream_steps + taken, dreamt=dreamt)
+
+
+def gap_figures(figures: Mapping[str, float], practice: Practice) -> Figures:
+    """Return what hints at a dream's holes without any real step: `gap/*`."""
+    if practice.real:
+        return {}
+    found = {"gap/unknown": figures["episodes/unknown"] / max(1.0, figures["episodes/played"])}
+    if practice.refused_offline is not None:
+        found["gap/refused_offline"] = figures["episodes/refused"] - practice.refused_offline
+    return found
 
 
 def _learn(
@@ -246,14 +354,14 @@ def _learn(
 
 
 async def _look(
-    progress: Progress, probe: Probe, keep_best: Callable[[], None]
+    progress: Progress, probe: Probe, better_at: Callable[[int], None]
 ) -> tuple[Progress, Figures]:
     began = time.monotonic()
     sight = await probe()
     figures = {**sight.figures, "real/success": sight.success}
     better = sight.success > progress.best_success
     if better:
-        keep_best()
+        better_at(progress.step)
     progress = replace(
         progress,
         probe_steps=progress.probe_steps + sight.transitions,
@@ -261,16 +369,51 @@ async def _look(
         best_success=max(sight.success, progress.best_success),
         probes=(*progress.probes, {"step": float(progress.step), **figures}),
     )
+    if progress.dreamt and not progress.stage:
+        figures["gap/practice_minus_real"] = progress.dreamt[-1].success - sight.success
     figures["real/steps_probes"] = float(progress.probe_steps)
     figures["time/probe"] = time.monotonic() - began
     return progress, figures
 
 
-def _restore(trainee: Trainee, practice: Practice, folder: Path | None) -> Progress:
+async def _watch(progress: Progress, watch: Watch, plan: LoopPlan) -> tuple[Progress, Figures, str]:
+    """Compare the dream with reality; also return why it is no longer to be trusted, or nothing."""
+    began = time.monotonic()
+    reading = await watch()
+    mistrust = plan.watch.mistrust(reading)
+    figures = {**reading.figures, "gap/wins": float(reading.wins)}
+    if reading.precision is not None:
+        figures["gap/precision"] = reading.precision
+    figures["gap/alarm"] = float(bool(mistrust))
+    progress = replace(
+        progress,
+        watch_steps=progress.watch_steps + reading.transitions,
+        readings=(*progress.readings, {"step": float(progress.step), **figures}),
+    )
+    figures["real/steps_watch"] = float(progress.watch_steps)
+    figures["time/watch"] = time.monotonic() - began
+    return progress, figures, mistrust
+
+
+def _restore(trainee: Trainee, stages: Sequence[Practice], folder: Path | None) -> Progress:
     found = load_checkpoint(folder) if folder is not None else None
     if found is None:
         return Progress()
     trainee.learner.load_tensors(found.tensors)
-    practice.tasks.restore(found.state["tasks"])
-    plain = found.state["progress"]
-    return Progress(**{**plain, "probes": tuple(plain["probes"])})
+    progress = read_progress(found.state["progress"])
+    stages[progress.stage].tasks.restore(found.state["tasks"])
+    return progress
+
+
+__all__ = [
+    "LoopPlan",
+    "Practice",
+    "Probe",
+    "Progress",
+    "Sight",
+    "TaskSampler",
+    "Trainee",
+    "UniformTasks",
+    "make_step",
+    "run_loop",
+]

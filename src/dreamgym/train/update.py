@@ -191,6 +191,8 @@ class Learner:
         missing = [name for name in self._trained if f"model/{name}" not in tensors]
         if missing:
             raise ConfigError(f"the checkpoint is of another model: it has no {missing[0]}")
+        # A checkpoint from before the first update has no moments; nor has the learner then.
+        self._optimizer.state.clear()
         with torch.no_grad():
             for path, tensor in tensors.items():
                 kind, _, name = path.partition("/")
