@@ -11,7 +11,8 @@ import re
 from collections import Counter
 
 _COLON, _COMMA = ": ", ", "
-_EMPTY = ("empty", "nothing")
+EMPTY = ("empty", "nothing")
+"""What states write where a list has nothing in it."""
 _MOST_MOVES = 2
 """Where more things come and go, the new list is the shorter answer."""
 _COUNT = re.compile(r"\b(\d+)(/\d+)$")
@@ -27,7 +28,7 @@ def _split(item: str) -> tuple[str, list[str]]:
     head, colon, content = item.partition(_COLON)
     if not colon:
         raise ValueError(f"'{item[:60]}' lists nothing: write the item anew with '='")
-    return head, [] if content in _EMPTY else content.split(_COMMA)
+    return head, [] if content in EMPTY else content.split(_COMMA)
 
 
 def things_of(item: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from dreamgym.experience.contents import EMPTY
 from dreamgym.experience.edit import Edit, Op, Verb, apply, diff
 from dreamgym.experience.state import (
     SEPARATOR,
@@ -66,7 +67,9 @@ def carrying_lines(state: str) -> tuple[str, ...]:
 def carried_things(state: str) -> frozenset[str]:
     """Return the things in an agent's hands, as the state names them."""
     lists = (line.partition(":")[2].split(",") for line in carrying_lines(state))
-    return frozenset(thing.strip() for things in lists for thing in things if thing.strip())
+    things = {thing.strip() for things in lists for thing in things}
+    # Who carries `nothing` has not taken it from a shelf that holds `nothing`.
+    return frozenset(things - {"", *EMPTY})
 
 
 def heading_of(words: str) -> str:

@@ -35,6 +35,7 @@ def test_a_page_is_seen_with_what_one_carries():
     assert placed.seen_by(("carrying: pen 1",)).split("\n")[1] == "carrying: pen 1"
     assert placed.seen_by(()).split("\n")[1] == "places: desk 1, drawer 1"
     assert carried_things("hall\ncarrying 2/4: red cup, knife") == {"red cup", "knife"}
+    assert carried_things("hall\ncarrying: nothing") == frozenset()
 
 
 def test_the_ledger_keeps_pages_as_last_seen_and_forgets_on_request():

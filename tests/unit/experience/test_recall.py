@@ -38,6 +38,14 @@ def test_pages_on_record_are_known_wherever_they_were_seen_from():
     assert pages["hall"].seen_by(()) == page("hall")
 
 
+def test_an_empty_place_stays_on_record_for_one_who_carries_nothing():
+    middle, empty = "middle of the room\ncarrying: nothing", "at shelf: nothing\ncarrying: nothing"
+    record = TaskRecord([replace(transition(OPENING, "move west"), state=middle, next_state=empty)])
+    assert record.pages(middle, (), task_id="house#0")["at shelf"].lines == (
+        "at shelf: nothing", None,
+    )  # fmt: skip
+
+
 def test_a_memory_without_a_record_of_tasks_is_no_mistake():
     assert Records().of(None, "house#0", None).similar(OPENING, "move west", most=1) == ()
 
