@@ -10,6 +10,7 @@ from rich.console import Console
 
 from dreamgym.cli import options
 from dreamgym.cli.display import facts, progress, table
+from dreamgym.cli.train_dpo import prefer_with_bar, show_preferred
 from dreamgym.cli.train_rl import reinforce_with_bar, show_reinforced
 from dreamgym.config import RunConfig, dump_toml
 from dreamgym.runs import RunDir
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from dreamgym.models.sft_plan import SftProgress
 
 Algo = Annotated[
-    str | None, typer.Option("--algo", help="sft: cloning; grpo, ppo, rloo, gigpo: by trial.")
+    str | None, typer.Option("--algo", help="sft: cloning; dpo: won against lost; grpo, ppo ...: trial.")
 ]
 Store = Annotated[
     Path | None, typer.Option("--store", help="The experience store, or a run directory.")
@@ -77,8 +78,8 @@ def train(
         "replay.store": str(options.store_at(store).absolute()) if store else None,
     }
     resolved = options.resolve_config(preset, config, settings, flags)
-    by_trial = resolved.train.algo != "sft"
-    flags["rl.steps" if by_trial else "train.steps"] = steps
+    section = {"sft": "train", "dpo": "dpo"}.get(resolved.train.algo, "rl")
+    flags[f"{section}.steps"] = steps
     resolved = options.resolve_config(preset, config, settings, flags)
     console = Console()
     if dry_run:
@@ -86,8 +87,10 @@ def train(
         return
     run = options.open_run_for("train", resolved, out=out, resume=resume)
     with options.running(run, resumable=True):
-        if by_trial:
+        if section == "rl":
             show_reinforced(console, reinforce_with_bar(resolved, run, console), resolved)
+        elif section == "dpo":
+            show_preferred(console, prefer_with_bar(resolved, run, console), resolved)
         else:
             show_cloned(console, clone_with_bars(resolved, run, console), resolved)
 

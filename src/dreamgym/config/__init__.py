@@ -4,6 +4,7 @@ Config stops at `build.py`: no other part of the system sees these classes.
 """
 
 from dreamgym.config.audit import AuditConfig
+from dreamgym.config.dpo import DpoConfig
 from dreamgym.config.dream import DreamConfig, FitConfig
 from dreamgym.config.llm import MAY_CHANGE, AnnotateConfig, LlmConfig
 from dreamgym.config.load import dump_toml, load_config, preset_names
@@ -16,6 +17,7 @@ __all__ = [
     "AnnotateConfig",
     "AuditConfig",
     "CollectConfig",
+    "DpoConfig",
     "DreamConfig",
     "EnvConfig",
     "EvalConfig",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dreamgym.config.audit import AuditConfig
+from dreamgym.config.dpo import DpoConfig
 from dreamgym.config.dream import DreamConfig, FitConfig
 from dreamgym.config.llm import AnnotateConfig, LlmConfig
 from dreamgym.config.rl import RlConfig
@@ -128,6 +129,7 @@ class RunConfig:
     audit: AuditConfig = field(default_factory=AuditConfig)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    dpo: DpoConfig = field(default_factory=DpoConfig)
     rl: RlConfig = field(default_factory=RlConfig)
 
 

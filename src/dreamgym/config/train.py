@@ -8,7 +8,7 @@ from dreamgym.errors import ConfigError, did_you_mean
 
 FORMATS = ("auto", "compact", "chat")
 CHOICES = ("nothing", "listed", "known")
-ALGORITHMS = ("sft", "grpo", "ppo", "rloo", "gigpo")
+ALGORITHMS = ("sft", "dpo", "grpo", "ppo", "rloo", "gigpo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class TrainConfig:
     """How a policy learns."""
 
     algo: str = "sft"
-    """sft (behaviour cloning); grpo, ppo, rloo, gigpo (trial: their settings are in `rl`)."""
+    """sft (cloning), dpo (pairs, see `dpo`); grpo, ppo, rloo, gigpo (by trial, see `rl`)."""
     demos: int = 40
     """Demonstrations: so many successful real episodes of the train split, no more, no fewer."""
     behaviour: str = "expert"

@@ -54,7 +54,7 @@ def run_sft(
 ) -> Cloned:
     """Clone the behaviour that the store demonstrates."""
     started, wanted = time.monotonic(), config.train
-    env, recorded = _recorded(config)
+    env, recorded = read_recorded(config)
     demos = choose_demonstrations(
         recorded, behaviour=wanted.behaviour, count=wanted.demos, seed=config.seed
     )
@@ -101,7 +101,7 @@ def run_sft(
     return cloned
 
 
-def _recorded(config: RunConfig) -> tuple[str, list[Trajectory]]:
+def read_recorded(config: RunConfig) -> tuple[str, list[Trajectory]]:
     """Return the environment of the store, and its real episodes of the train split."""
     with build.make_store(dreams.store_path(config.replay), config.replay) as store:
         env = dreams.only_env(store, wanted=config.env.spec)

@@ -18,9 +18,11 @@ ASK, WORDS, VOCABULARY = 1, range(2, 8), 10
 TURNS = 2
 
 
-def small_llama(seed: int = 0, *, vocab_size: int = VOCABULARY, spread: float = 0.2) -> Llama:
+def small_llama(
+    seed: int = 0, *, vocab_size: int = VOCABULARY, spread: float = 0.2, positions: int = 64
+) -> Llama:
     """Make a model of a few thousand weights."""
-    shape = LlamaShape(vocab_size, hidden=32, layers=1, heads=2, inner=64, positions=64)
+    shape = LlamaShape(vocab_size, hidden=32, layers=1, heads=2, inner=64, positions=positions)
     model = Llama(shape)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
