@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from dreamgym.cli import options
-from dreamgym.cli.display import facts, progress, table
 from dreamgym.cli.train_dpo import prefer_with_bar, show_preferred
 from dreamgym.cli.train_rl import reinforce_with_bar, show_reinforced
-from dreamgym.config import RunConfig, dump_toml
-from dreamgym.runs import RunDir
-
-if TYPE_CHECKING:
-    from dreamgym.jobs.train import Cloned
-    from dreamgym.models.sft_plan import SftProgress
+from dreamgym.cli.train_sft import clone_with_bars, show_cloned
+from dreamgym.config import dump_toml
 
 Algo = Annotated[
-    str | None, typer.Option("--algo", help="sft: cloning; dpo: won against lost; grpo, ppo ...: trial.")
+    str | None, typer.Option("--algo", help="sft: cloning; dpo: won against lost; grpo, ppo: trial.")
 ]
 Store = Annotated[
     Path | None, typer.Option("--store", help="The experience store, or a run directory.")
@@ -46,6 +41,12 @@ Gate = Annotated[
 ]
 
 
+ThenReal = Annotated[
+    int | None,
+    typer.Option("--then-real", help="After the dream, at most so many real transitions."),
+]
+
+
 def train(
     algo: Algo = None,
     store: Store = None,
@@ -56,6 +57,7 @@ def train(
     steps: Steps = None,
     world: World = None,
     gate: Gate = None,
+    then_real: ThenReal = None,
     seed: options.Seed = None,
     out: options.Out = None,
     resume: options.Resume = False,
@@ -72,6 +74,7 @@ def train(
         "train.demos": demos,
         "rl.world": _absolute(world, "real"),
         "rl.gate": _absolute(gate, "off"),
+        "rl.then_real": then_real,
         "env.spec": env,
         "policy.model": str(start.absolute()) if start else model,
         "seed": seed,
@@ -98,50 +101,3 @@ def train(
 def _absolute(path: str | None, word: str) -> str | None:
     """Return a path that means the same wherever the run is resumed; a given word stays."""
     return path if path in (None, word) else str(Path(path).absolute())
-
-
-def clone_with_bars(config: RunConfig, run: RunDir, console: Console) -> Cloned:
-    """Run behaviour cloning and show how far it is."""
-    from dreamgym.jobs.train import run_sft  # torch: only when there is something to train
-
-    held_out = ""
-    with progress(console, "Training", total=config.train.steps) as bar:
-
-        def learnt(state: SftProgress) -> None:
-            nonlocal held_out
-            if state.held_out is not None:
-                exact = state.held_out.spans["action"].exact
-                held_out = f"; held out {state.held_out.loss:.3f}, exact {exact:.2f}"
-            note = f"loss {state.loss:.3f}{held_out}; {state.seconds_left:.0f} s left"
-            bar(state.step, note=note)
-
-        return run_sft(config, run, on_progress=learnt)
-
-
-def show_cloned(console: Console, cloned: Cloned, config: RunConfig) -> None:
-    """Print how the held-out curve went, and what came of it."""
-    result = cloned.result
-    rows = [
-        (point.step, f"{point.loss:.4f}", f"{point.spans['action'].exact:.3f}")
-        for point in result.curve
-    ]
-    if rows:
-        columns = ("step", "loss", "episodes exact")
-        table(console, f"Held-out demonstrations of {cloned.env}", columns, rows[-12:])
-    classes = ", ".join(str(len(group)) for group in cloned.names.classes)
-    facts(
-        console,
-        "",
-        [
-            ("policy", cloned.folder),
-            ("model", f"{cloned.parameters:,} parameters, {cloned.vocabulary} tokens"),
-            ("format", cloned.card.format),
-            ("demonstrations", f"{len(cloned.demonstrations)} by {config.train.behaviour}, "
-                               f"{cloned.held_out} of them held out; {cloned.actions} actions"),
-            ("names", f"classes of {classes}, {config.train.renaming:.0%} of episodes renamed"
-                      if classes else "not renamed"),
-            ("updates", f"{result.steps}, best at {result.best_step}"),
-            ("tokens", f"{result.tokens:,}"),
-            ("time", f"{cloned.seconds:.0f} s, {result.seconds:.0f} s of them training"),
-        ],
-    )  # fmt: skip
