@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -201,7 +201,8 @@ def _make_options(card: PolicyCard) -> Callable[[Observation], Sequence[str]] | 
     known = affordances_from(card.frames)
     if not known.frames:
         raise ConfigError("this policy knows no kinds of action to choose among: train it again")
-    return lambda now: known.candidates(now.text)
+    remembered = lru_cache(4096)(known.candidates)
+    return lambda now: remembered(now.text)
 
 
 def _weights_digest(folder: Path) -> str:

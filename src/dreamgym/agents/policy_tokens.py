@@ -7,8 +7,9 @@ them; each token is then read twice at most. A state that is too long by itself 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 from dreamgym.agents.policy_prompt import compact_answer, goal_text, state_text
@@ -20,6 +21,9 @@ Turns = Sequence[tuple[Observation, Ids]]
 """The states of earlier turns, and the tokens of what was done in them."""
 ALL = -1
 """The window that shows every turn."""
+REMEMBERED = 8192
+"""States, and actions, whose tokens a writer remembers: every turn shows all earlier states again,
+and the episodes of a task go through the same ones."""
 
 
 class Spelling(Protocol):
@@ -51,6 +55,13 @@ class CompactWriter:
     window: int = ALL
     """Earlier turns to show at least; fewer than twice as many are shown, or all of them."""
     list_actions: bool = False
+    _state: Callable[[Observation], Ids] = field(init=False, repr=False, compare=False)
+    _answer: Callable[[str], Ids] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Prepare to remember how texts are spelled."""
+        object.__setattr__(self, "_state", lru_cache(REMEMBERED)(self._spell_state))
+        object.__setattr__(self, "_answer", lru_cache(REMEMBERED)(self._spell_answer))
 
     def prompt(self, goal: str, past: Turns, now: Observation) -> Ids:
         """Return all that is read before an action is chosen."""
@@ -69,14 +80,17 @@ class CompactWriter:
 
     def answer(self, action: str) -> Ids:
         """Return an action as the model should write it."""
-        return (*self.spelling.encode(compact_answer(action)), min(self.spelling.end_ids))
+        return self._answer(action)
 
     def read(self, ids: Ids) -> tuple[str, bool]:
         """Return the words of an answer, and whether it came to an end of its own."""
         ended = bool(ids) and ids[-1] in self.spelling.end_ids
         return self.spelling.decode(ids[:-1] if ended else ids), ended
 
-    def _state(self, now: Observation) -> Ids:
+    def _spell_answer(self, action: str) -> Ids:
+        return (*self.spelling.encode(compact_answer(action)), min(self.spelling.end_ids))
+
+    def _spell_state(self, now: Observation) -> Ids:
         return tuple(self.spelling.encode(state_text(now, list_actions=self.list_actions)))
 
 

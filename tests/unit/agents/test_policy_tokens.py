@@ -104,3 +104,25 @@ def test_an_answer_ends_and_is_read_back(words):
     assert writer.read(writer.answer("take cup")) == ("take cup", True)
     assert writer.read(writer.answer("take cup")[:-1]) == ("take cup", False)
     assert writer.read(()) == ("", False)
+
+
+def test_a_state_is_spelled_once_however_often_it_is_shown(words):
+    class Counting:
+        """Spells like another, and counts the texts."""
+
+        end_ids = words.end_ids
+        prompt_ids = staticmethod(words.prompt_ids)
+        decode = staticmethod(words.decode)
+
+        def __init__(self):
+            self.texts = []
+
+        def encode(self, text):
+            self.texts.append(text)
+            return words.encode(text)
+
+    spelling = Counting()
+    asked, said = prompts(CompactWriter(spelling, 2048, 8), 6)
+    states = [text for text in spelling.texts if text.startswith("<state>")]
+    assert states == [state_text(page) for page in PAGES[:6]]
+    assert (asked, said) == prompts(CompactWriter(words, 2048, 8), 6)
