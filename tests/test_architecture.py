@@ -19,7 +19,7 @@ LEVELS = {
     "envs": 2, "replay": 2, "records": 2, "llm": 2, "models": 2,
     "agents": 3, "experience": 3,
     "rollout": 4, "testing": 4,
-    "eval": 5, "audit": 5,
+    "eval": 5, "audit": 5, "tasks": 5,
     "train": 6,
     "build": 7, "dreams": 7,
     "jobs": 8, "gym": 8,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from dreamgym.errors import ReplayError
@@ -24,7 +24,7 @@ from dreamgym.experience.ledger import (
 from dreamgym.experience.state import body_of, page_name, split_said
 from dreamgym.protocols import Reference, Retriever, TaskMemory
 from dreamgym.replay.lookup import Query
-from dreamgym.types import Transition
+from dreamgym.types import Task, Transition
 
 OWN_SLOTS = 2
 """References of the task itself that are shown, at most; the rest are from other tasks."""
@@ -75,6 +75,23 @@ class TaskRecord:
         """
         return recalled_pages(references, task_id=task_id, state=state) | self._on_record(state)
 
+    def shows(self, state: str) -> bool:
+        """Say whether a state's page is on record just so, whatever is carried."""
+        name, here = page_name(state), _lying(page_of(state))
+        return any(_lying(page) == here for known, looks in self._looks if known == name
+                   for page in looks)  # fmt: skip
+
+    def lent_to(self, task: Task) -> TaskRecord:
+        """Return these steps as the record of a made-up task in the same world.
+
+        Where the goal is another one, how the old task ended says nothing and is left out.
+        """
+        return TaskRecord(
+            replace(one, task_id=task.id)
+            for one in self._steps
+            if one.goal == task.goal or not one.done
+        )
+
     def _on_record(self, state: str) -> dict[str, Page]:
         held = carried_things(state)
         if held not in self._pages:
@@ -104,6 +121,11 @@ def _looks(steps: Iterable[Transition]) -> tuple[tuple[str, tuple[Page, ...]], .
             if name:
                 looks[name][page_of(text)] = None
     return tuple((name, tuple(first[name] | later[name])) for name in first)
+
+
+def _lying(page: Page) -> tuple[str, ...]:
+    """Return the lines of a page but for where the carrying line goes."""
+    return tuple(line for line in page.lines if line is not None)
 
 
 def _told_alike(steps: Iterable[Transition]) -> dict[str, str]:
@@ -214,6 +236,26 @@ class Records:
         if key not in self._known:
             self._known[key] = TaskRecord(memory.recall(task_id, exclude_trajectory=without))
         return self._known[key]
+
+    def of_task(self, memory: Retriever | None, task: Task, without: str | None) -> TaskRecord:
+        """Return what a memory knows of a task, or of the world that a made-up task is in.
+
+        A made-up task that begins on a page on record of a task that it was made from, is in that
+        task's world, and what is on record of it holds. Any other has a world of its own, which
+        nobody has seen.
+        """
+        parents = task.parents if task.first_state is not None else ()
+        key = (id(memory), task.id, without)
+        if parents and key not in self._known:
+            kin = (self.of(memory, parent, without) for parent in parents)
+            at_home = (record for record in kin if record.shows(task.first_state or ""))
+            self._known[key] = next(at_home, TaskRecord(())).lent_to(task)
+        return self.of(memory, task.id, without)
+
+    def at_home(self, memory: Retriever | None, task: Task) -> bool:
+        """Say whether a made-up task begins on a page on record of a task it was made from."""
+        first = task.first_state or ""
+        return any(self.of(memory, parent, None).shows(first) for parent in task.parents)
 
     def clear(self) -> None:
         """Forget all."""

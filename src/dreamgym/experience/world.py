@@ -239,7 +239,7 @@ class DreamEnv:
             raise EnvError(f"the first state of {self._task.id} is empty")
         self._history, self._ledger, self._over = [], Ledger(), False
         if self._world.references:
-            self._record = self._world.records.of(self._memory, self._task.id, self._without)
+            self._record = self._world.records.of_task(self._memory, self._task, self._without)
         self._seen = [self._task.goal, self._state]
         self._trail = [self._task.id, self._task.goal, self._state]
         if self._without is not None:

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from small_house import OPENING, page, transition
+from small_house import GOAL, OPENING, TASK, page, transition
 
 from dreamgym.experience.edit import Edit
 from dreamgym.experience.grounding import KnownKinds
@@ -48,6 +48,57 @@ def test_an_empty_place_stays_on_record_for_one_who_carries_nothing():
 
 def test_a_memory_without_a_record_of_tasks_is_no_mistake():
     assert Records().of(None, "house#0", None).similar(OPENING, "move west", most=1) == ()
+
+
+class Recorded:
+    """A memory that holds what happened in one task."""
+
+    def __init__(self, *steps):
+        self.steps = steps
+
+    def search(self, state, action, *, k, exclude_trajectory=None):
+        return ()
+
+    def recall(self, task_id, *, exclude_trajectory=None):
+        return self.steps if task_id == "house#0" else ()
+
+
+WALK = Recorded(transition(OPENING, "move west"), transition(page("garden"), "take coin"))
+
+
+def made_up(first_state, goal=GOAL, parents=("other#1", "house#0")):
+    return replace(TASK, id="house#dreamt", goal=goal, first_state=first_state, parents=parents)
+
+
+def test_a_made_up_task_that_begins_on_a_recorded_page_is_in_that_world():
+    records, begun = Records(), made_up(page("hall", ["map"]))
+    record = records.of_task(WALK, begun, None)
+    assert records.at_home(WALK, begun)
+    assert set(record.pages(begun.first_state, (), task_id=begun.id)) == {
+        "kitchen",
+        "hall",
+        "garden",
+    }
+    (step,) = record.similar(page("garden"), "take coin", most=1)
+    assert step.transition.task_id == begun.id
+    assert step.transition.success
+
+
+def test_another_goal_leaves_out_how_the_old_one_ended():
+    other = made_up(page("hall"), goal="take the rake")
+    record = Records().of_task(WALK, other, None)
+    assert record.similar(page("garden"), "take coin", most=1) == ()
+    assert record.similar(OPENING, "move west", most=1)
+
+
+def test_a_made_up_task_that_begins_elsewhere_has_a_world_of_its_own():
+    for strange in ("hall\ncoin\neast: kitchen", "cellar\nrope"):
+        task = made_up(strange)
+        assert not Records().at_home(WALK, task)
+        assert Records().of_task(WALK, task, None).pages(strange, (), task_id=task.id) == {}
+    assert not Records().at_home(WALK, made_up(page("hall"), parents=()))
+    # A task that was not made up has its own record, first state or not.
+    assert Records().of_task(WALK, TASK, None).similar(OPENING, "move west", most=1)
 
 
 def test_which_pages_may_be_bare_names_is_read_off_the_records():
