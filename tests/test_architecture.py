@@ -16,12 +16,13 @@ MODULES = {
 LEVELS = {
     "types": 0, "protocols": 0, "errors": 0,
     "codec": 1, "files": 1, "in_order": 1, "loop_thread": 1, "config": 1, "runs": 1,
+    "page": 1,
     "envs": 2, "replay": 2, "records": 2, "llm": 2, "models": 2,
     "agents": 3, "experience": 3,
     "rollout": 4, "testing": 4,
     "eval": 5, "audit": 5, "tasks": 5,
-    "train": 6,
-    "build": 7, "dreams": 7,
+    "train": 6, "report": 6,
+    "build": 7, "dreams": 7, "bench": 7,
     "jobs": 8, "gym": 8,
     "cli": 9,
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 from dreamgym.audit.bound import Bound
@@ -12,8 +12,8 @@ from dreamgym.audit.on_policy import OnPolicy
 from dreamgym.audit.one_step import OneStep, StepFigures
 from dreamgym.audit.outcome import OutcomeFigures
 from dreamgym.audit.report import AuditReport, Disagreement
-from dreamgym.audit.style import STYLE
 from dreamgym.audit.svg import bar, calibration_plot, drift_plot, policy_plot
+from dreamgym.page import document, note, section, table
 
 Cells = tuple[str, str, str]
 """Name, value and picture of a figure, as HTML."""
@@ -33,31 +33,7 @@ def audit_page(report: AuditReport, *, title: str, about: str) -> str:
         _examples(report.disagreements),
         _cost(report),
     ]
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><main>\n"
-        + "\n".join(part for part in parts if part)
-        + "\n</main></body></html>\n"
-    )
-
-
-def _section(title: str, *parts: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
-
-
-def _note(words: str) -> str:
-    return f"<p class='note'>{escape(words)}</p>"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; cells are HTML already."""
-    first = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return (
-        f"<div class='wide'><table><thead><tr>{first}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    return document(title, parts)
 
 
 def _row(name: str, figure: Figure, *, low: float = 0.0, limit: float | None = None) -> Cells:
@@ -110,7 +86,7 @@ def _by_kind(groups: Sequence[tuple[str, OutcomeFigures]]) -> str:
         )
         for kind, one in groups
     ]  # fmt: skip
-    return "<h3>By kind of task</h3>" + _table(
+    return "<h3>By kind of task</h3>" + table(
         ("kind", "precision", "same outcome", "dream", "real"), rows
     )
 
@@ -134,10 +110,10 @@ def _on_policy(one: OnPolicy, report: AuditReport) -> str:
         f"({one.real_steps} real steps). {one.unknown} ended as unknown, {one.failed} broke; "
         "these are in no other figure."
     )
-    return _section(
+    return section(
         f"On-policy: {one.policy}",
-        _note(counts),
-        _table(_HEAD, rows),
+        note(counts),
+        table(_HEAD, rows),
         "<h3>How long its dreams stay true</h3>",
         drift_plot(one.drift.curve),
         _by_kind(one.by_kind),
@@ -162,10 +138,10 @@ def _closed_loop(loop: ClosedLoop, report: AuditReport) -> str:
         for verb, parted, of in loop.drift.by_verb[:10]
         if parted
     ]
-    return _section(
+    return section(
         "Closed loop",
-        _note(counts),
-        _table(
+        note(counts),
+        table(
             _HEAD,
             [
                 *_outcomes(loop.figures, report, on_policy=False),
@@ -175,10 +151,10 @@ def _closed_loop(loop: ClosedLoop, report: AuditReport) -> str:
         ),
         "<h3>How long the dream stays true</h3>",
         drift_plot(loop.drift.curve),
-        _table(("worlds part at", "times", "of"), verbs) if verbs else "",
+        table(("worlds part at", "times", "of"), verbs) if verbs else "",
         "<h3>Policies in both worlds</h3>",
         policy_plot(policies),
-        _table(("policy", "how", "dream", "real"), named),
+        table(("policy", "how", "dream", "real"), named),
         _by_kind(loop.by_kind),
     )
 
@@ -203,7 +179,7 @@ def _one_step(one: OneStep, report: AuditReport) -> str:
         _row("likeness of next states (cosine)", figures.similarity),
     ]
     told = one.confusion
-    confusion = _table(
+    confusion = table(
         ("", "success for real", "no success for real"),
         [
             ("success in the dream", str(told.both), f"<b>{told.only_told}</b>"),
@@ -211,14 +187,14 @@ def _one_step(one: OneStep, report: AuditReport) -> str:
         ],
     )
     origins = [(escape(name), str(count), _short(right)) for name, count, right in one.by_origin]
-    return _section(
+    return section(
         "One step at a time",
-        _note(counts),
-        _table(_HEAD, rows),
+        note(counts),
+        table(_HEAD, rows),
         "<h3>Success, in steps</h3>",
         confusion,
         "<h3>Who decided</h3>",
-        _table(("who", "steps", "state and flags right"), origins),
+        table(("who", "steps", "state and flags right"), origins),
         _steps_by_kind(one.by_kind),
     )
 
@@ -233,7 +209,7 @@ def _steps_by_kind(groups: Sequence[tuple[str, StepFigures]]) -> str:
         )
         for kind, one in groups
     ]  # fmt: skip
-    return "<h3>By kind of task</h3>" + _table(
+    return "<h3>By kind of task</h3>" + table(
         ("kind", "state right", "false success", "invalid refused", "valid refused"), rows
     )
 
@@ -244,9 +220,9 @@ def _calibration(report: AuditReport) -> str:
         return ""
     error = "" if found.expected_error is None else f"{found.expected_error:.3f}"
     ranking = "nothing to rank" if found.ranking is None else f"{found.ranking:.3f}"
-    return _section(
+    return section(
         "Does the dream know when it is right?",
-        _note(
+        note(
             f"{found.replies} replies with a confidence, {found.without} steps without one. "
             f"Expected calibration error {error}; chance that a right reply is surer than a "
             f"wrong one: {ranking}. Dots on the line would be honest confidence; their area is "
@@ -261,13 +237,13 @@ def _luck_and_judge(report: AuditReport) -> str:
     if report.luck is not None:
         luck = report.luck
         parts.append(
-            _section(
+            section(
                 "Luck",
-                _note(
+                note(
                     f"{luck.episodes} episodes told {luck.repeats} times with the same actions, "
                     f"caches emptied before each; {luck.failed} broke."
                 ),
-                _table(
+                table(
                     _HEAD,
                     [
                         _row("spread of the reward", luck.reward_spread),
@@ -284,9 +260,7 @@ def _luck_and_judge(report: AuditReport) -> str:
             f"{judged.cases} steps, {judged.unread} verdicts could not be read and count nowhere. "
         )
         words += "Scores from 0 to 2; more is better on all four."
-        parts.append(
-            _section("A judge's opinion", _note(words), _table(("criterion", "mean"), rows))
-        )
+        parts.append(section("A judge's opinion", note(words), table(("criterion", "mean"), rows)))
     return "".join(parts)
 
 
@@ -302,14 +276,14 @@ def _bounds(bounds: Sequence[Bound]) -> str:
         )
         for one in known
     ]  # fmt: skip
-    return _section(
+    return section(
         "The paper's bounds",
-        _note(
+        note(
             f"Lemma 1 and Theorem 1 with a discount of {known[0].gamma:g}. The error terms here "
             "are averages over visited states, not the suprema of the theory, so these numbers "
             "explain what matters; they guarantee nothing."
         ),
-        _table(
+        table(
             ("visited", "reward error", "transition error", "Lemma 1", "gain needed",
              "rules anything out"),
             rows,
@@ -320,7 +294,7 @@ def _bounds(bounds: Sequence[Bound]) -> str:
 def _examples(found: Sequence[Disagreement]) -> str:
     if not found:
         return ""
-    return _section("Where they disagree", *(_example(one) for one in found))
+    return section("Where they disagree", *(_example(one) for one in found))
 
 
 def _example(one: Disagreement) -> str:
@@ -337,9 +311,9 @@ def _example(one: Disagreement) -> str:
 def _cost(report: AuditReport) -> str:
     origins = ", ".join(f"{name} {count}" for name, count in report.origins)
     cost = report.cost
-    return _section(
+    return section(
         "Cost",
-        _note(
+        note(
             f"{cost.real_steps} real steps, {cost.dream_steps} dreamed steps, "
             f"{cost.seconds:.0f} seconds. Who decided the dream's steps: {origins or 'nobody'}. "
             f"The dream's memory holds other episodes of {report.familiar.mean:.0%} of the tasks."

@@ -1,85 +1,28 @@
-"""Small pictures for the audit's page, drawn by hand as SVG: no library, no script, no network.
-
-They are 360 units wide, so that their letters can be read on a phone, and take their colours from
-the page.
-"""
+"""The audit's own pictures: drift, calibration, policies in both worlds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 
 from dreamgym.audit.calibration import Bin
 from dreamgym.audit.drift import DriftPoint
 from dreamgym.audit.interval import Figure
-
-WIDTH, HEIGHT = 360, 240
-LEFT, RIGHT, TOP, BOTTOM = 50, 12, 12, 36
+from dreamgym.page import Frame, interval_bar
 
 
 def bar(figure: Figure, *, low: float = 0.0, high: float = 1.0, limit: float | None = None) -> str:
     """Return a figure as a dot with its interval on a short scale; `limit` is marked."""
     if not figure.known:
         return ""
-
-    def place(value: float) -> float:
-        share = (value - low) / (high - low)
-        return round(4 + 112 * min(1.0, max(0.0, share)), 1)
-
-    parts = [
-        f'<svg class="bar" viewBox="0 0 120 16" role="img" aria-label="{escape(str(figure))}">',
-        '<line x1="4" y1="8" x2="116" y2="8" class="axis"/>',
-    ]
-    if limit is not None:
-        at = place(limit)
-        parts.append(f'<line x1="{at}" y1="1" x2="{at}" y2="15" class="limit"/>')
-    first, last = place(figure.low), place(figure.high)
-    parts.append(f'<line x1="{first}" y1="8" x2="{last}" y2="8" class="range"/>')
-    parts.append(f'<circle cx="{place(figure.mean)}" cy="8" r="3.5" class="dot"/></svg>')
-    return "".join(parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A square of axes: horizontal values up to `most`, vertical ones from 0 to 1."""
-
-    most: float
-    across: str
-    up: str
-
-    def x(self, value: float) -> float:
-        """Return where a value lies across."""
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * value / (self.most or 1.0), 1)
-
-    def y(self, value: float) -> float:
-        """Return where a value between 0 and 1 lies upwards."""
-        return round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value, 1)
-
-    def draw(self, inside: Sequence[str], *, ticks: Sequence[float], about: str) -> str:
-        """Return the picture with its axes."""
-        parts = [
-            f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-            f'aria-label="{escape(about)}">'
-        ]
-        for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-            y = self.y(share)
-            parts.append(
-                f'<line x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}" class="grid"/>'
-                f'<text x="{LEFT - 5}" y="{y + 4}" text-anchor="end">{share:g}</text>'
-            )
-        for tick in ticks:
-            parts.append(
-                f'<text x="{self.x(tick)}" y="{HEIGHT - BOTTOM + 15}" '
-                f'text-anchor="middle">{tick:g}</text>'
-            )
-        middle = (LEFT + WIDTH - RIGHT) / 2
-        parts.append(
-            f'<text x="{middle}" y="{HEIGHT - 5}" text-anchor="middle">{escape(self.across)}</text>'
-            f'<text transform="translate(11 {HEIGHT / 2 - 10}) rotate(-90)" '
-            f'text-anchor="middle">{escape(self.up)}</text>'
-        )
-        return "".join([*parts, *inside, "</svg>"])
+    return interval_bar(
+        figure.mean,
+        figure.low,
+        figure.high,
+        scale=(low, high),
+        limit=limit,
+        about=str(figure),
+    )
 
 
 def drift_plot(curve: Sequence[DriftPoint]) -> str:
