@@ -28,7 +28,11 @@ def reinforce_with_bar(config: RunConfig, run: RunDir, console: Console) -> Rein
             if "real/success" in figures:
                 seen = f"; real {figures['real/success']:.2f} at step {state.step}"
             note = f"success {figures['reward/success']:.2f}" if state.step else ""
-            bar(state.step, note=(note + seen).removeprefix("; "))
+            paid = f"; {state.real_steps} of {config.rl.then_real} real transitions"
+            note += paid if state.stage else ""
+            # How many steps the real transitions pay for shows only as they are made.
+            total = state.step + 1 if state.stage else None
+            bar(state.step, note=(note + seen).removeprefix("; "), total=total)
 
         return asyncio.run(run_rl(config, run, on_row=row))
 
@@ -53,9 +57,21 @@ def show_reinforced(console: Console, done: Reinforced, config: RunConfig) -> No
             ("policy", done.folder),
             ("practised", f"{state.step} steps in {done.world}, by {config.train.algo}"),
             ("best", best if state.probes else "nobody looked"),
+            *[("then for real" if turn.to == "real" else "stopped",
+               f"at step {turn.step}, with the weights of step {turn.weights}. {turn.why}")
+              for turn in state.turns],
+            *([("watch", _watched(state))] if state.readings else []),
             ("real transitions", f"{done.offline} recorded, {state.real_steps} practised on, "
-                                 f"{state.probe_steps} to look"),
+                                 f"{state.probe_steps + state.watch_steps} to look and to watch"),
             ("dreamt transitions", state.dream_steps),
             ("time", f"{done.seconds:.0f} s"),
         ],
     )  # fmt: skip
+
+
+def _watched(state: Progress) -> str:
+    """Return how precision went, in a line."""
+    seen = [one["gap/precision"] for one in state.readings if "gap/precision" in one]
+    alarms = sum(one["gap/alarm"] for one in state.readings)
+    went = f"{seen[0]:.2f} to {seen[-1]:.2f}" if seen else "not measured: nobody won in the dream"
+    return f"precision {went}; {alarms:.0f} of {len(state.readings)} readings too low"

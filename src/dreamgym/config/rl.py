@@ -9,6 +9,7 @@ from dreamgym.errors import ConfigError, did_you_mean
 ESTIMATORS = ("k2", "k3")
 REWARDS = ("outcome", "environment")
 UNKNOWN = ("left-out", "no-reward")
+WATCH = ("off", "note", "stop", "return")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,31 @@ class RlConfig:
     """Tasks of the dev split that a look plays, once each."""
     eval_greedy: bool = True
     """Play them a second time doing the likeliest thing."""
+    then_real: int = 0
+    """After the dream, practise for real on at most so many transitions; 0 stays in the dream."""
+    store: str = ""
+    """Where those transitions go, an experience store; empty means one of the run's own."""
+    real_steps: int = 0
+    """Steps for real after the dream; 0 means as many as its transitions allow."""
+    switch_step: int = 0
+    """Leave the dream after exactly so many steps; 0 by rule: nothing rises, or only the dream."""
+    switch_window: int = 10
+    """Steps over which success in the dream is averaged to tell whether it rises."""
+    switch_rise: float = 0.02
+    """How much it must rise over a window to count as rising."""
+    switch_looks: int = 2
+    """Looks at reality without a new best after which it counts as rising no longer."""
+    watch: str = "off"
+    """Tell dreams again for real on the way: off; note; or, when precision falls, stop or return
+    to the policy of the best look."""
+    watch_every: int = 10
+    """Steps between such readings."""
+    watch_episodes: int = 40
+    """Episodes of each; their real transitions count as evaluation."""
+    watch_precision: float = 0.85
+    """The share of successes in the dream that must be real."""
+    watch_wins: int = 10
+    """Successes in the dream below which a reading says nothing."""
     checkpoint_every: int = 1
     """Steps between checkpoints."""
     threads: int = 0
@@ -72,6 +98,7 @@ class RlConfig:
         """Check the ranges."""
         for name, known in (
             ("reward", REWARDS), ("unknown", UNKNOWN), ("kl_estimator", ESTIMATORS),
+            ("watch", WATCH),
         ):  # fmt: skip
             value = getattr(self, name)
             if value not in known:
@@ -91,12 +118,43 @@ class RlConfig:
                 f"{self.minibatches} minibatches: change rl.groups, rl.group_size or "
                 "rl.minibatches"
             )
+        self._check_transfer()
+
+    def _check_transfer(self) -> None:
+        """Check what concerns reality after a dream, and the watch over it."""
+        for name in ("switch_rise", "watch_precision"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ConfigError(f"rl.{name} is {getattr(self, name)}; it is between 0 and 1")
+        if self.watch == "return" and not self.eval_every:
+            raise ConfigError(
+                "rl.watch=return goes back to the policy of the best look at reality, but "
+                "rl.eval_every is 0 and nobody looks"
+            )
+        if not self.then_real:
+            return
+        if self.world == "real":
+            raise ConfigError(
+                f"--then-real {self.then_real} goes on for real after a dream, but rl.world is "
+                "real already: name a dream with --world"
+            )
+        dearest = self.group_size * self.max_steps
+        if self.then_real < dearest:
+            raise ConfigError(
+                f"--then-real {self.then_real} does not pay for one group: rl.group_size "
+                f"{self.group_size} times rl.max_steps {self.max_steps} is {dearest}"
+            )
+        if self.switch_step > self.steps:
+            raise ConfigError(
+                f"rl.switch_step is {self.switch_step}, but the dream has rl.steps = {self.steps}"
+            )
 
 
 _COUNTS = (
     "steps", "groups", "group_size", "max_steps", "epochs", "minibatches", "tokens_per_pass",
-    "eval_episodes", "checkpoint_every",
+    "eval_episodes", "checkpoint_every", "switch_window", "switch_looks", "watch_every",
+    "watch_episodes",
 )  # fmt: skip
 _NOT_NEGATIVE = (
     "warmup_steps", "kl", "kl_stop", "entropy", "invalid_penalty", "eval_every", "threads",
+    "then_real", "real_steps", "switch_step", "watch_wins",
 )  # fmt: skip

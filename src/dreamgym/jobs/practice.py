@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dreamgym import build, dreams
 from dreamgym.agents.behaviour import Behaviour
 from dreamgym.agents.policy_card import PolicyCard
-from dreamgym.config import RlConfig, RunConfig
+from dreamgym.config import RunConfig
+from dreamgym.dreams import Dream
 from dreamgym.envs.world import RealWorld
-from dreamgym.errors import ConfigError
+from dreamgym.errors import ConfigError, ReplayError
 from dreamgym.eval import evaluate
 from dreamgym.models.as_llm import LocalLLM
 from dreamgym.protocols import World
+from dreamgym.replay import ExperienceStore
 from dreamgym.rollout.collect import Answerer, Slot
+from dreamgym.rollout.groups import Group
 from dreamgym.train.loop import Practice, Probe, Sight, UniformTasks
 from dreamgym.train.tokens import environment_rewards, outcome_rewards
 from dreamgym.types import Source, Split, Task, derive_seed
 
 
-async def make_practice(
-    config: RunConfig, env: str, real: RealWorld | None, stack: AsyncExitStack
-) -> tuple[Practice, int]:
-    """Return where the policy practises, and the real transitions recorded for it."""
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """Where a policy practises, and what it goes on with."""
+
+    practice: Practice
+    then: Practice | None = None
+    """Reality, after the dream."""
+    dream: Dream | None = None
+    offline: int = 0
+    """Real transitions that the dream remembers with."""
+
+
+async def open_grounds(
+    config: RunConfig, env: str, real: RealWorld | None, stack: AsyncExitStack, *, own: Path
+) -> Grounds:
+    """Open where the policy practises.
+
+    Args:
+        config: the settings.
+        env: what the policy plays.
+        real: the real world, where the settings need it.
+        stack: closes what was opened.
+        own: where the real steps go that are made after a dream, unless the settings name a store.
+    """
     wanted = config.rl
     if wanted.world == "real" and real is not None:
-        info = await real.info()
-        tasks: tuple[Task, ...] = await real.tasks(Split.TRAIN)
-        answerer = Answerer(Source.REAL, info.version, info.mapper)
-        return _practised(wanted, real, answerer, tasks, config.seed), 0
+        return Grounds(await _real_practice(config, real))
     dream = dreams.open_dream(Path(wanted.world), config=config.dream)
     stack.push_async_callback(dream.close)
     if dream.card.env != env:
@@ -41,23 +62,72 @@ async def make_practice(
         if group.env == env and group.source is Source.REAL and group.split is Split.TRAIN
     )
     answerer = Answerer(Source.DREAM, f"dream {Path(wanted.world).name}", "")
-    tasks = dream.tasks(Split.TRAIN)
-    return _practised(wanted, dream.world, answerer, tasks, config.seed), offline
+    practice = _practised(config, dream.world, answerer, dream.tasks(Split.TRAIN))
+    practice = replace(practice, refused_offline=refused_share(dream))
+    if not wanted.then_real or real is None:
+        return Grounds(practice, None, dream, offline)
+    then = await _real_practice(config, real)
+    store = build.make_store(Path(wanted.store) if wanted.store else own, config.replay)
+    stack.callback(store.close)
+    then = replace(then, remember=rememberer(store, config.train.algo))
+    return Grounds(practice, then, dream, offline)
+
+
+async def _real_practice(config: RunConfig, real: RealWorld) -> Practice:
+    info = await real.info()
+    answerer = Answerer(Source.REAL, info.version, info.mapper)
+    return _practised(config, real, answerer, await real.tasks(Split.TRAIN))
+
+
+def refused_share(dream: Dream) -> float | None:
+    """Return the share of recorded actions that reality refused, or None without any."""
+    told = dream.store.trajectories(source=Source.REAL, split=Split.TRAIN, env=dream.card.env)
+    answers = [step.result.refused for one in told for step in one.steps]
+    return sum(answers) / len(answers) if answers else None
+
+
+def rememberer(store: ExperienceStore, algo: str) -> Callable[[int, Sequence[Group]], None]:
+    """Return what keeps the episodes of a step as real experience, under the step's name."""
+
+    def remember(step: int, groups: Sequence[Group]) -> None:
+        kept = [
+            replace(one, provenance=replace(one.provenance, behaviour=f"{algo}@{step}"))
+            for group in groups
+            for one in group.episodes
+            if one.error is None and one.steps
+        ]
+        for refusal in store.add(kept).refused:
+            if refusal.index is None:
+                raise ReplayError(f"{store.path} refuses an episode: {refusal.reason}")
+
+    return remember
 
 
 def _practised(
-    wanted: RlConfig, world: World, answerer: Answerer, tasks: tuple[Task, ...], seed: int
+    config: RunConfig, world: World, answerer: Answerer, tasks: tuple[Task, ...]
 ) -> Practice:
-    names = [name.strip() for name in wanted.tasks.split(",") if name.strip()]
-    if names:
-        tasks = tuple(dreams.named_task(tasks, name, where=wanted.world) for name in names)
+    wanted = config.rl
+    if not tasks:
+        raise ConfigError(
+            f"{wanted.world} has no tasks of the train split to practise: the pool is empty. "
+            "A dream knows those that were recorded: `dreamgym collect --split train` and fit again"
+        )
+    tasks = chosen_tasks(config, tasks)
     return Practice(
         world,
         answerer,
-        UniformTasks(tasks, seed=seed),
+        UniformTasks(tasks, seed=config.seed),
         rewards=outcome_rewards if wanted.reward == "outcome" else environment_rewards,
         learn_unknown=wanted.unknown == "no-reward",
     )
+
+
+def chosen_tasks(config: RunConfig, tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+    """Return the tasks that the settings name, or all."""
+    names = [name.strip() for name in config.rl.tasks.split(",") if name.strip()]
+    if not names:
+        return tasks
+    return tuple(dreams.named_task(tasks, name, where=config.rl.world) for name in names)
 
 
 async def make_probe(config: RunConfig, real: RealWorld, card: PolicyCard, llm: LocalLLM) -> Probe:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,14 +21,18 @@ from dreamgym.audit import check_gate, read_audit
 from dreamgym.config import RunConfig
 from dreamgym.errors import ConfigError
 from dreamgym.jobs.audit import thresholds_of
-from dreamgym.jobs.practice import make_practice, make_probe
+from dreamgym.jobs.practice import make_probe, open_grounds
 from dreamgym.jobs.train import save_policy
 from dreamgym.jobs.trainee import load_start, make_trainee
+from dreamgym.jobs.watch import make_watch
 from dreamgym.models.as_llm import LocalLLM
 from dreamgym.models.requirement import torch
 from dreamgym.rollout.groups import GroupPlan
 from dreamgym.runs import RunDir
-from dreamgym.train.loop import LoopPlan, Progress, run_loop
+from dreamgym.train.familiar import familiar
+from dreamgym.train.loop import LoopPlan, run_loop
+from dreamgym.train.progress import Progress, Watch
+from dreamgym.train.transfer import SwitchRule, WatchRule
 
 BEST = "best"
 """The folder, inside the run, of the policy that looks at reality found best."""
@@ -63,35 +67,57 @@ async def run_rl(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(llm.close)
         real = None
-        if wanted.world == "real" or wanted.eval_every:
+        if needs_reality(config):
             real = build.make_world(replace(config.env, spec=card.env))
             stack.push_async_callback(real.close)
-        practice, offline = await make_practice(config, card.env, real, stack)
+        grounds = await open_grounds(config, card.env, real, stack, own=run.store_path)
         trainee = make_trainee(config, policy, card, llm)
         probe = await make_probe(config, real, card, llm) if real and wanted.eval_every else None
+        watch: Watch | None = None
+        if wanted.watch != "off" and grounds.dream is not None and real is not None:
+            watch = make_watch(config, grounds.dream, real, card, llm)
         run.begin()
 
         def keep(name: str) -> None:
             save_policy(run.path / name, policy, card)
 
         def row(progress: Progress, figures: dict[str, float]) -> None:
-            run.metrics(progress.step, figures)
+            run.metrics(progress.step, familiar(figures))
+            tell_turns(run, progress, figures)
             on_row(progress, figures)
 
         progress = await run_loop(
             trainee,
-            practice,
+            grounds.practice,
             loop_plan(config),
+            then=grounds.then,
             probe=probe,
+            watch=watch,
             keep_best=lambda: keep(BEST),
             folder=run.path / "checkpoints",
             on_row=row,
         )
     folder = save_policy(run.path / POLICY, policy, card)
-    done = Reinforced(folder, card.env, wanted.world, progress, offline, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    done = Reinforced(folder, card.env, wanted.world, progress, grounds.offline, seconds)
     run.result(result_of(config, done))
     run.event("finished", steps=progress.step)
     return done
+
+
+def needs_reality(config: RunConfig) -> bool:
+    """Return whether any real step is to be made: to practise, to look, or to watch a dream."""
+    wanted = config.rl
+    in_dream = wanted.world != "real"
+    return not in_dream or bool(wanted.eval_every or wanted.then_real or wanted.watch != "off")
+
+
+def tell_turns(run: RunDir, progress: Progress, figures: Mapping[str, float]) -> None:
+    """Write down when practice went elsewhere, and when the dream was found wanting."""
+    if "transfer/turn" in figures:
+        run.event("turn", **asdict(progress.turns[-1]))
+    if figures.get("gap/alarm"):
+        run.event("mistrust", **progress.readings[-1])
 
 
 def check_world_gate(config: RunConfig) -> None:
@@ -133,6 +159,21 @@ def loop_plan(config: RunConfig) -> LoopPlan:
         warmup_steps=wanted.warmup_steps,
         probe_every=wanted.eval_every or 1,
         checkpoint_every=wanted.checkpoint_every,
+        real_steps=wanted.real_steps,
+        real_transitions=wanted.then_real or None,
+        switch=SwitchRule(
+            step=wanted.switch_step,
+            window=wanted.switch_window,
+            rise=wanted.switch_rise,
+            looks=wanted.switch_looks,
+            max_unknown=config.audit.max_unknown,
+        ),
+        watch=WatchRule(
+            acts="note" if wanted.watch == "off" else wanted.watch,
+            every=wanted.watch_every,
+            min_precision=wanted.watch_precision,
+            min_wins=wanted.watch_wins,
+        ),
     )
 
 
@@ -140,6 +181,9 @@ def result_of(config: RunConfig, done: Reinforced) -> dict[str, Any]:
     """Return what goes into `result.json`."""
     progress = done.progress
     looks = list(progress.probes)
+    # A policy that went back to its best look is the one that was seen then.
+    final = progress.turns[-1].weights if progress.stopped else progress.step
+    after = [look for look in looks if look["step"] == final]
     return {
         "command": "train",
         "algo": config.train.algo,
@@ -152,15 +196,19 @@ def result_of(config: RunConfig, done: Reinforced) -> dict[str, Any]:
         "policy": str(done.folder),
         "steps": progress.step,
         "before": looks[0] if looks else None,
-        "after": looks[-1] if looks else None,
+        "after": after[-1] if after else None,
         "best_step": progress.best_step if looks else None,
         "best_success": progress.best_success if looks else None,
         "looks": looks,
         "real_transitions": {
             "offline": done.offline,
             "online": progress.real_steps,
-            "evaluation": progress.probe_steps,
+            "evaluation": progress.probe_steps + progress.watch_steps,
+            "evaluation_watch": progress.watch_steps,
+            "online_ceiling": config.rl.then_real or None,
         },
+        "turns": [asdict(turn) for turn in progress.turns],
+        "watch": list(progress.readings),
         "dream_transitions": progress.dream_steps,
         "settings": asdict(config.rl),
         "seconds": round(done.seconds, 1),

@@ -26,7 +26,7 @@ from dreamgym.train.losses import Clip
 from dreamgym.train.objectives import PolicyObjective
 from dreamgym.train.policy_fit import PolicyModel
 from dreamgym.train.update import Learner, UpdatePlan
-from dreamgym.types import derive_seed
+from dreamgym.types import derive_seed, digest
 
 
 def load_start(config: RunConfig) -> tuple[PolicyModel, PolicyCard]:
@@ -77,7 +77,9 @@ def make_trainee(
         # Before any checkpoint is loaded: the policy that it all began with.
         reference=copy.deepcopy(model) if wanted.kl else None,
     )
-    behaviour = Behaviour("policy", build.make_model_agents(llm, card))
+    # Part of the names of its episodes: those of another training are others, whatever the seeds.
+    told_apart = digest(f"{config.policy.model}|{config.train.algo}|{config.rl}|{config.seed}")
+    behaviour = Behaviour("policy", build.make_model_agents(llm, card), settings=told_apart)
     return Trainee(behaviour, build.make_writer(llm, card), learner, algorithm, objective)
 
 
