@@ -221,7 +221,7 @@ class ExperienceModel:
         # As in training: the order of the places says nothing.
         places = random.Random(own).sample(tasks[turn].places, len(tasks[turn].places))
         source = replace(tasks[turn], places=tuple(places))
-        keep_goal = not self._vary_goals
+        keep_goal = not self._vary_goals and bool(places)
 
         def read(text: str) -> Variation:
             return replace(read_one_variation(text, source, keep_goal=keep_goal), source=turn)

@@ -18,7 +18,9 @@ from dreamgym.experience.state import SAID, body_of, page_name
 from dreamgym.types import Message, Task, digest
 
 MOST_PLACES = 12
-"""Places of a task that a model is shown."""
+"""Places of a task that a small model is shown."""
+MOST_EXAMPLES = 3
+"""Other tasks that a small model is shown."""
 
 
 class Job(StrEnum):
@@ -103,6 +105,12 @@ def variation_prompt(
     return Message("system", VARIATION), Message("user", "\n\n".join(parts))
 
 
+def variations_text(variations: Sequence[Variation]) -> str:
+    """Return variations as a chat model should write them: the inverse of `read_variations`."""
+    entries = [{"goal": one.goal, "first_state": one.first_state} for one in variations]
+    return json.dumps(entries, ensure_ascii=False)
+
+
 def read_variations(text: str, *, count: int) -> tuple[Variation, ...]:
     """Read variations; exactly as many as were asked for."""
     start, end = text.find("["), text.rfind("]")
@@ -166,7 +174,7 @@ def one_variation_prompt(
         known = "".join(f"<same>{_news(place, source)}" for place in source.places[:MOST_PLACES])
         world = f"{known}<state>{unmarked(body_of(source.first_state))}"
     else:
-        goal, state = unmarked(_one_line(source.goal)), unmarked(source.first_state)
+        goal, state = unmarked(_one_line(source.goal)), unmarked(body_of(source.first_state))
         world = f"{_known(examples)}<past>{goal}<state>{state}"
     return world + (_goal_given(source.goal) if keep_goal else "<goal>")
 
@@ -203,10 +211,10 @@ def _on_record(state: str, source: Example) -> str:
 
 
 def _known(examples: Sequence[Example]) -> str:
-    """Return tasks that are known, the nearest one last: closest to where the answer begins."""
+    """Return known tasks; the last ones count most, closest to where the answer begins."""
     return "".join(
-        f"<refs>{unmarked(_one_line(one.goal))}<state>{unmarked(one.first_state)}"
-        for one in reversed(examples)
+        f"<refs>{unmarked(_one_line(one.goal))}<state>{unmarked(body_of(one.first_state))}"
+        for one in examples[-MOST_EXAMPLES:]
     )
 
 

@@ -22,10 +22,11 @@ from dreamgym.models.sft_plan import SftPlan, SftProgress, SftResult
 from dreamgym.models.tiny import PRESETS, make_tiny
 from dreamgym.models.tokenizer import END, Tokenizer, train_word_tokenizer
 from dreamgym.train.lessons import encode, lesson_texts
+from dreamgym.train.task_lessons import TaskLesson
 from dreamgym.types import Trajectory, derive_seed
 
 MOST_HELD_OUT = 600
-"""Lessons on the held-out curve: enough to see a difference of a few per cent, and quick."""
+"""Steps on the held-out curve: enough to see a difference of a few per cent, and quick."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,12 @@ def split_off(
 
 
 def make_pupil(
-    name: str, lessons: Sequence[Lesson], *, switches: Switches, vocabulary: int, seed: int
+    name: str,
+    lessons: Sequence[Lesson | TaskLesson],
+    *,
+    switches: Switches,
+    vocabulary: int,
+    seed: int,
 ) -> Pupil:
     """Make a small model with a vocabulary of these lessons, or load a model folder."""
     if name in PRESETS:
@@ -75,9 +81,9 @@ def make_pupil(
 
 def learn(
     pupil: Pupil,
-    lessons: Sequence[Lesson],
+    lessons: Sequence[Lesson | TaskLesson],
     *,
-    held_out: Sequence[Lesson],
+    held_out: Sequence[Lesson | TaskLesson],
     switches: Switches,
     plan: SftPlan,
     folder: Path | None = None,
@@ -86,8 +92,10 @@ def learn(
 ) -> SftResult:
     """Train the pupil in place; checkpoints go to `folder`, and training goes on from there."""
     torch.set_num_threads(threads)
+    steps = [one for one in held_out if isinstance(one, Lesson)]
+    tasks = [one for one in held_out if isinstance(one, TaskLesson)]
 
-    def tokens(part: Sequence[Lesson]) -> list[Sample]:
+    def tokens(part: Sequence[Lesson | TaskLesson]) -> list[Sample]:
         style = pupil.style
         return [encode(one, pupil.tokenizer, style=style, switches=switches) for one in part]
 
@@ -95,7 +103,7 @@ def learn(
         pupil.model,
         tokens(lessons),
         plan=plan,
-        held_out=tokens(spread(held_out, MOST_HELD_OUT)),
+        held_out=tokens([*spread(steps, MOST_HELD_OUT), *tasks]),
         folder=folder,
         on_progress=on_progress,
     )

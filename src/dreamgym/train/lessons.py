@@ -22,11 +22,14 @@ from dreamgym.models.samples import Sample
 from dreamgym.models.tokenizer import Tokenizer
 from dreamgym.protocols import Reference
 from dreamgym.replay.lookup import Query
-from dreamgym.types import Trajectory, Transition, derive_seed
+from dreamgym.train.task_lessons import TaskLesson, task_question
+from dreamgym.types import Message, Trajectory, Transition, derive_seed
 
 SPANS = {"reasoning": 1.0, "state": 1.0, "flags": 1.0}
-"""What is learnt, with the weights of the losses."""
-_LABEL = {name: number for number, name in enumerate(SPANS, start=1)}
+"""What is learnt of steps, with the weights of the losses."""
+TASK_SPANS = {**SPANS, "task": 1.0}
+"""The same where tasks are learnt as well."""
+_LABEL = {name: number for number, name in enumerate(TASK_SPANS, start=1)}
 _QUERIES_AT_ONCE = 256
 _SEAM = re.compile("(" + "|".join(map(re.escape, MARKS)) + ")")
 _FULL_SEAM = re.compile(r"(?is)(<think>.*?</think>|<(?:edit|next_state)>.*?</(?:edit|next_state)>)")
@@ -126,29 +129,45 @@ def with_hard_share(lessons: Sequence[Lesson], share: float, *, seed: int) -> li
     return [lesson for lesson in lessons if id(lesson) in kept]
 
 
-def lesson_texts(lessons: Iterable[Lesson], *, style: Style, switches: Switches) -> Iterator[str]:
+def lesson_texts(
+    lessons: Iterable[Lesson | TaskLesson], *, style: Style, switches: Switches
+) -> Iterator[str]:
     """Yield what a vocabulary has to spell."""
     for lesson in lessons:
-        prompt = step_prompt(lesson.query, style=style, switches=switches)
+        prompt, answer = _question(lesson, style=style, switches=switches)
         if isinstance(prompt, str):
             yield prompt
-        yield step_answer_text(lesson.answer, style=style, switches=switches)
+        yield answer
 
 
-def encode(lesson: Lesson, tokenizer: Tokenizer, *, style: Style, switches: Switches) -> Sample:
-    """Return a lesson as tokens with labels."""
+def _question(
+    lesson: Lesson | TaskLesson, *, style: Style, switches: Switches
+) -> tuple[str | tuple[Message, ...], str]:
+    if isinstance(lesson, TaskLesson):
+        return task_question(lesson, style=style)
     prompt = step_prompt(lesson.query, style=style, switches=switches)
-    answer = step_answer_text(lesson.answer, style=style, switches=switches)
+    return prompt, step_answer_text(lesson.answer, style=style, switches=switches)
+
+
+def encode(
+    lesson: Lesson | TaskLesson, tokenizer: Tokenizer, *, style: Style, switches: Switches
+) -> Sample:
+    """Return a lesson as tokens with labels."""
+    prompt, answer = _question(lesson, style=style, switches=switches)
     ids = list(tokenizer.prompt_ids(prompt))
     labels = [0] * len(ids)
-    for text, name in _pieces(answer, style=style, reasoning=switches.reasoning):
+    if isinstance(lesson, TaskLesson):
+        pieces, last = iter([(answer, "task")]), "task"
+    else:
+        pieces, last = _pieces(answer, style=style, reasoning=switches.reasoning), "flags"
+    for text, name in pieces:
         tokens = tokenizer.encode(text)
         ids += tokens
         labels += [_LABEL[name]] * len(tokens)
     end = min(tokenizer.end_ids)
     if ids[-1] != end:
         ids.append(end)
-        labels.append(_LABEL["flags"])
+        labels.append(_LABEL[last])
     return Sample(tuple(ids), tuple(labels))
 
 

@@ -1,6 +1,7 @@
 """The card of a dream: what it is, and when it is refused."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ from dreamgym.errors import ConfigError
 from dreamgym.experience.card import CARD, DreamCard, load_card
 from dreamgym.experience.grounding import KnownKinds
 from dreamgym.experience.prompt import PROMPT_DIGEST, Style, Switches
+from dreamgym.experience.task_prompt import Job
 
 
 def a_card():
@@ -24,6 +26,28 @@ def a_card():
 def test_a_card_is_read_as_it_was_written(tmp_path):
     a_card().save(tmp_path)
     assert load_card(tmp_path) == a_card()
+
+
+def test_a_card_says_which_jobs_were_taught(tmp_path):
+    taught = replace(a_card(), jobs=tuple(Job), vary_goals=True)
+    taught.save(tmp_path)
+    assert load_card(tmp_path) == taught
+    assert a_card().jobs == (Job.STEP,)
+
+
+@pytest.mark.parametrize(("style", "jobs"), [("compact", (Job.STEP,)), ("full", tuple(Job))])
+def test_a_card_from_before_there_were_other_jobs_still_opens(tmp_path, style, jobs):
+    a_card().save(tmp_path)
+    plain = json.loads((tmp_path / CARD).read_text())
+    for name in ("jobs", "vary_goals", "task_prompts"):
+        del plain[name]
+    (tmp_path / CARD).write_text(json.dumps(plain | {"style": style}))
+    assert load_card(tmp_path).jobs == jobs
+
+
+def test_jobs_taught_with_other_prompts_are_off_and_the_step_is_not(tmp_path):
+    replace(a_card(), jobs=tuple(Job), task_prompts="0123").save(tmp_path)
+    assert load_card(tmp_path).jobs == (Job.STEP,)
 
 
 def test_a_folder_without_a_card_is_no_dream(tmp_path):
