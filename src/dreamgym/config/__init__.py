@@ -4,6 +4,7 @@ Config stops at `build.py`: no other part of the system sees these classes.
 """
 
 from dreamgym.config.audit import AuditConfig
+from dreamgym.config.curriculum import CurriculumConfig
 from dreamgym.config.dpo import DpoConfig
 from dreamgym.config.dream import DreamConfig, FitConfig
 from dreamgym.config.llm import MAY_CHANGE, AnnotateConfig, LlmConfig
@@ -17,6 +18,7 @@ __all__ = [
     "AnnotateConfig",
     "AuditConfig",
     "CollectConfig",
+    "CurriculumConfig",
     "DpoConfig",
     "DreamConfig",
     "EnvConfig",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dreamgym.config.audit import AuditConfig
+from dreamgym.config.curriculum import CurriculumConfig
 from dreamgym.config.dpo import DpoConfig
 from dreamgym.config.dream import DreamConfig, FitConfig
 from dreamgym.config.llm import AnnotateConfig, LlmConfig
@@ -131,6 +132,7 @@ class RunConfig:
     train: TrainConfig = field(default_factory=TrainConfig)
     dpo: DpoConfig = field(default_factory=DpoConfig)
     rl: RlConfig = field(default_factory=RlConfig)
+    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
 
 
 def _at_least(name: str, value: int, least: int) -> None:
