@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dreamgym import build
-from dreamgym.config import DreamConfig, ReplayConfig
+from dreamgym.config import DreamConfig, ReplayConfig, RunConfig
 from dreamgym.envs.spec import parse_spec
 from dreamgym.errors import ConfigError, EnvError, did_you_mean
-from dreamgym.experience.card import DreamCard, load_card
+from dreamgym.experience.card import CARD, DreamCard, load_card
+from dreamgym.experience.doubt import Pessimism, SecondOpinion
 from dreamgym.experience.grounding import Grounding, KnownKinds
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import Style, Switches
-from dreamgym.experience.world import DreamWorld, Openings, Pessimism
+from dreamgym.experience.world import DreamWorld, Openings
 from dreamgym.protocols import LLM
 from dreamgym.replay import ExperienceStore
 from dreamgym.replay.snapshot import Snapshot
@@ -27,6 +28,8 @@ from dreamgym.types import Opening, Source, Split, Task
 
 MODEL = "model"
 """The folder of the weights inside the run of a fit."""
+SERVER, SMOLLM2 = "llm", "smollm2"
+"""Worlds by name: the model of `[llm]`, and the one whose weights come in a package."""
 LONGEST_ANSWER = {Style.COMPACT: 160, Style.FULL: 1024}
 """In tokens."""
 
@@ -69,32 +72,28 @@ def open_dream(
         openings: gives first states of tasks that the store has no record of.
     """
     card = load_card(folder)
-    from dreamgym.models.as_llm import LocalLLM
-    from dreamgym.models.load import load_model, load_tokenizer
-
     path = store or Path(card.store)
     if not path.is_file():
         raise ConfigError(f"the dream in {folder} remembers with {path}, which is gone: --store")
-    llm = LocalLLM(load_model(folder / MODEL), load_tokenizer(folder / MODEL), name=folder.name)
     card = replace(card, store=str(path))
-    return dream_over(llm, card, config=config or DreamConfig(), openings=openings)
+    return dream_over(
+        _local(folder / MODEL, name=folder.name),
+        card,
+        config=config or DreamConfig(),
+        openings=openings,
+    )
 
 
 def dream_over(
     llm: LLM, card: DreamCard, *, config: DreamConfig, openings: Openings | None = None
 ) -> Dream:
     """Make a dream over any language model that is spoken to as the card says."""
+    # First, because it may not be there, and a store that is open wants to be closed.
+    second = _second(config, env=card.env)
     store = build.make_store(Path(card.store), ReplayConfig(embedder=card.embedder))
     memory = store.snapshot(env=card.env)
-    model = ExperienceModel(
-        llm,
-        style=card.style,
-        switches=card.switches,
-        max_tokens=LONGEST_ANSWER[card.style],
-        temperature=config.temperature,
-    )
     world = DreamWorld(
-        model,
+        _speaker(llm, card, config),
         spec=f"dream:{card.env}",
         openings=_known_openings(store, card.env, openings),
         memory=memory,
@@ -105,10 +104,74 @@ def dream_over(
             min_similarity=config.min_similarity,
             min_confidence=config.min_confidence,
             known_pages=config.known_pages,
+            second=second,
         ),
         outcome_only=config.outcome_only,
     )
     return Dream(world, memory, store, card)
+
+
+def open_named(world: str, config: RunConfig, *, llm: LLM | None = None) -> Dream:
+    """Open the dream that `--world` names.
+
+    Args:
+        world: the run of a fit; or a model that is asked in words and remembers with the store of
+            the settings: `llm` (the server of `[llm]`), `smollm2`, or a model folder.
+        config: the settings.
+        llm: who answers where the world is `llm`; by default it is opened, without a run's cache.
+    """
+    speaker = _instructed(world, config, llm)
+    if speaker is None:
+        store = Path(config.replay.store) if config.replay.store else None
+        return open_dream(Path(world), store=store, config=config.dream)
+    path = store_path(config.replay)
+    card = card_for(path, config.env.spec, config.dream, embedder=config.replay.embedder)
+    return dream_over(speaker, card, config=config.dream)
+
+
+def _instructed(world: str, config: RunConfig, llm: LLM | None) -> LLM | None:
+    """Return a model that was not fitted to dream, or None where the world is a fitted dream."""
+    folder = Path(world)
+    plain = (folder / "config.json").is_file() and not (folder / CARD).is_file()
+    if plain or world in (SERVER, SMOLLM2):
+        # Before anything is loaded, which may take a while.
+        store_path(config.replay)
+    if world == SERVER:
+        return llm or build.make_llm(config.llm)
+    if world == SMOLLM2:
+        from dreamgym.models.smollm2 import smollm2_folder
+
+        return _local(smollm2_folder(), name=SMOLLM2)
+    return _local(folder, name=folder.name) if plain else None
+
+
+def _local(folder: Path, *, name: str) -> LLM:
+    from dreamgym.models.as_llm import LocalLLM
+    from dreamgym.models.load import load_model, load_tokenizer
+
+    return LocalLLM(load_model(folder), load_tokenizer(folder), name=name)
+
+
+def _speaker(llm: LLM, card: DreamCard, config: DreamConfig) -> ExperienceModel:
+    return ExperienceModel(
+        llm,
+        style=card.style,
+        switches=card.switches,
+        max_tokens=config.longest_answer or LONGEST_ANSWER[card.style],
+        temperature=config.temperature,
+    )
+
+
+def _second(config: DreamConfig, *, env: str) -> SecondOpinion | None:
+    """Open the model of the dream that must agree; its memory and rules are not used."""
+    if not config.second:
+        return None
+    folder = Path(config.second)
+    card = load_card(folder)
+    if card.env != env:
+        raise ConfigError(f"dream.second {folder} dreams {card.env}, not {env}")
+    model = _speaker(_local(folder / MODEL, name=f"{folder.name}, second"), card, config)
+    return SecondOpinion(model, states=config.agree_on == "states")
 
 
 def card_for(store: Path, env: str, config: DreamConfig, *, embedder: str = "hashing") -> DreamCard:
@@ -191,6 +254,7 @@ __all__ = [
     "named_task",
     "only_env",
     "open_dream",
+    "open_named",
     "recorded_openings",
     "store_path",
 ]

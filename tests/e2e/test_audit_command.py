@@ -54,6 +54,16 @@ def test_a_dream_is_audited_and_the_verdict_can_be_read(shell, held_out):
     assert result["cost"]["real_steps"] > 0
 
 
+def test_pessimism_is_set_on_the_command_line_and_its_price_is_told(shell, held_out):
+    audit(shell, held_out, "--episodes", "3", "--set", f"dream.second={held_out}",
+          "--set", "dream.min_confidence=0.9999", "--set", "audit.luck_episodes=0",
+          "--out", "a")  # fmt: skip
+    result = json.loads((shell.folder / "a" / "result.json").read_text())
+    assert set(result["unknown_why"]) == {"unsure"}, "who agrees with himself may yet be unsure"
+    assert result["origins"]["unknown"] == result["unknown_why"]["unsure"]
+    assert result["one_step"]["unknown"] > 0
+
+
 def test_strict_ends_with_one_where_the_gate_is_shut(shell, held_out):
     done = audit(shell, held_out, "--episodes", "2", "--strict", "--out", "a", check=False)
     assert done.returncode == 1

@@ -1,6 +1,8 @@
 """Opening dreams, and the stores that they stand on."""
 
 import asyncio
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,8 @@ from dreamgym.dreams import (
 from dreamgym.errors import ConfigError, EnvError
 from dreamgym.experience.prompt import Style
 from dreamgym.llm import ScriptedLLM
+from dreamgym.models.load import load_tokenizer
+from dreamgym.models.tiny import make_tiny
 from dreamgym.replay import open_store
 from dreamgym.types import Split, Task
 from played_corridors import ENV, played
@@ -52,6 +56,40 @@ def test_settings_decide_how_it_answers_but_not_what_it_learnt(small_dream):
     assert not dream.world.ledger
     assert dream.card.switches.history
     assert dream.world.references == 3
+
+
+def test_a_second_dream_must_agree(small_dream, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(small_dream / "dream", other)
+    words = load_tokenizer(other / "model").vocab_size
+    make_tiny("1m", words, seed=5).save(other / "model")
+    config = DreamConfig(second=str(other), agree_on="flags")
+    dream = open_dream(small_dream / "dream", config=config)
+
+    async def one_step():
+        env = await dream.world.open(dream.tasks(Split.TRAIN)[0])
+        opening = await env.reset(0)
+        way = next(word for word in ("east", "west") if word in opening.observation.text)
+        try:
+            return await env.step(f"move {way}")
+        finally:
+            await dream.close()
+
+    result = asyncio.run(one_step())
+    assert result.truncated and not result.success
+    assert result.account.reasoning.startswith("[unknown] disagreement: ")
+    assert not dream.world.pessimism.second.states
+
+
+def test_a_second_dream_must_be_one_and_of_the_same_environment(small_dream, store, tmp_path):
+    config = DreamConfig(second=str(small_dream / "dream"))
+    card = replace(card_for(store, ENV, DreamConfig()), env="twx/coin")
+    with pytest.raises(ConfigError, match=f"dreams {ENV}, not twx/coin"):
+        dream_over(ScriptedLLM([]), card, config=config)
+    with pytest.raises(ConfigError, match="nowhere holds no dream"):
+        dream_over(ScriptedLLM([]), card, config=DreamConfig(second=str(tmp_path / "nowhere")))
+    with pytest.raises(ConfigError, match=r"agree_on 'flag'. Did you mean 'flags'"):
+        DreamConfig(agree_on="flag")
 
 
 def test_a_dream_whose_store_is_gone_says_what_to_do(small_dream, tmp_path):

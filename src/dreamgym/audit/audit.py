@@ -119,7 +119,8 @@ async def audit(
         calibration=calibrate(checks),
         judged=judged,
         disagreements=choose_examples(checks, retold, _flat(played), most=wanted.examples),
-        origins=_origins(subject.dream),
+        origins=_counted(subject.dream, "origin_"),
+        doubts=_counted(subject.dream, "unknown_"),
         cost=Cost(
             real_steps=real_steps,
             dream_steps=len(checks) + sum(len(pair.dream.steps) for pair in pairs),
@@ -251,13 +252,12 @@ def _flat(pairs: Pairs) -> list[Pair]:
     return [pair for found in pairs.values() for pair in found]
 
 
-def _origins(dream: DreamWorld) -> tuple[tuple[str, int], ...]:
-    named = (
-        (name.removeprefix("origin_"), count)
+def _counted(dream: DreamWorld, what: str) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (name.removeprefix(what), count)
         for name, count in sorted(dream.counts.items())
-        if name.startswith("origin_")
+        if name.startswith(what)
     )
-    return tuple(named)
 
 
 def _weights(

@@ -310,12 +310,15 @@ def _example(one: Disagreement) -> str:
 
 def _cost(report: AuditReport) -> str:
     origins = ", ".join(f"{name} {count}" for name, count in report.origins)
+    doubts = ", ".join(f"{name} {count}" for name, count in report.doubts)
+    why = f"Why steps ended as unknown: {doubts}. " if doubts else ""
     cost = report.cost
     return section(
         "Cost",
         note(
             f"{cost.real_steps} real steps, {cost.dream_steps} dreamed steps, "
             f"{cost.seconds:.0f} seconds. Who decided the dream's steps: {origins or 'nobody'}. "
-            f"The dream's memory holds other episodes of {report.familiar.mean:.0%} of the tasks."
+            f"{why}The dream's memory holds other episodes of {report.familiar.mean:.0%} of the "
+            "tasks."
         ),
     )

@@ -62,6 +62,8 @@ class AuditReport:
     disagreements: tuple[Disagreement, ...]
     origins: tuple[tuple[str, int], ...]
     """Who decided the dream's steps, all measures together."""
+    doubts: tuple[tuple[str, int], ...]
+    """Why steps ended as unknown, rule by rule, all measures together."""
     cost: Cost
     thresholds: Thresholds
     familiar: Figure
@@ -102,6 +104,7 @@ class AuditReport:
             "calibration": self.calibration.plain(),
             "judge": self.judged.plain() if self.judged else None,
             "origins": dict(self.origins),
+            "unknown_why": dict(self.doubts),
             "familiar_tasks": self.familiar.plain(),
             "cost": {
                 "real_steps": self.cost.real_steps,

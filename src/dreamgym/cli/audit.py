@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from dreamgym.cli import options
-from dreamgym.cli.display import facts, progress, table
+from dreamgym.cli.display import llm_notice, progress
 from dreamgym.config import dump_toml
 
-if TYPE_CHECKING:
-    from dreamgym.audit import AuditReport
-    from dreamgym.audit.one_step import StepFigures
-    from dreamgym.audit.outcome import OutcomeFigures
-
 World = Annotated[
-    str | None, typer.Option("--world", help="The dream: a folder that `dreamgym fit` made.")
+    str | None,
+    typer.Option(
+        "--world", help="The run of a fit; or llm (the model of [llm]), smollm2, a model folder."
+    ),
+]
+Store = Annotated[
+    Path | None, typer.Option("--store", help="Remember with this store or run directory.")
+]
+Judge = Annotated[
+    int | None, typer.Option("--judge", help="Steps that the model of [llm] is to judge.")
 ]
 Data = Annotated[
     str | None,
@@ -42,6 +47,8 @@ def audit(
     env: options.Env = None,
     split: Split = None,
     episodes: Episodes = None,
+    store: Store = None,
+    judge: Judge = None,
     strict: Strict = False,
     seed: options.Seed = None,
     out: options.Out = None,
@@ -58,6 +65,8 @@ def audit(
         "audit.env": env,
         "audit.split": split,
         "audit.episodes": episodes,
+        "audit.judge": judge,
+        "replay.store": str(options.store_at(store).absolute()) if store else None,
         "seed": seed,
     }
     resolved = options.resolve_config(preset, config, settings, flags)
@@ -70,73 +79,17 @@ def audit(
     place = resolved.audit.world.rstrip("/").rpartition("/")[2] or "dream"
     run = options.open_run_for("audit", resolved, out=out, resume=False, place=place)
     with options.running(run, resumable=False), progress(console, "Auditing", total=100) as bar:
-        report = asyncio.run(
-            run_audit(
-                resolved, run, on_progress=lambda share, stage: bar(int(100 * share), note=stage)
-            )
+        job = run_audit(
+            resolved,
+            run,
+            on_progress=lambda share, stage: bar(int(100 * share), note=stage),
+            on_llm=llm_notice(console),
         )
-    show(console, report)
-    facts(
-        console,
-        "Cost",
-        [
-            ("real steps", report.cost.real_steps),
-            ("dream steps", report.cost.dream_steps),
-            ("tasks that memory knows", f"{report.familiar.mean:.0%}"),
-            ("seconds", f"{report.cost.seconds:.1f}"),
-            ("result", run.result_path),
-            ("page", run.path / PAGE),
-        ],
-    )
-    _verdict(console, report)
+        report = asyncio.run(job)
+    from dreamgym.cli import audit_view
+
+    audit_view.figures(console, report)
+    audit_view.cost(console, report, result=run.result_path, page=run.path / PAGE)
+    audit_view.verdict(console, report)
     if strict and report.reasons:
         raise typer.Exit(1)
-
-
-def show(console: Console, report: AuditReport) -> None:
-    """Print the figures."""
-    one, loop = report.one_step, report.closed_loop
-    counts = f"{one.steps} steps, {one.unknown} unknown, {one.failed} failed"
-    rows = [(name.replace("_", " "), figure) for name, figure in _figures(one.figures)]
-    facts(console, f"One step after a real past ({counts})", rows)
-    for policy in report.on_policy:
-        counts = f"{policy.episodes} episodes, {policy.unknown} unknown, {policy.failed} failed"
-        rows = [(name.replace("_", " "), figure) for name, figure in _figures(policy.figures)]
-        rows += [
-            ("own real success", policy.own.real_success),
-            ("refused in the dream", policy.refused_dream),
-            ("refused for real", policy.refused_real),
-            ("worlds part, per step", policy.drift.per_step),
-        ]
-        facts(console, f"{policy.policy} in the dream, told again for real ({counts})", rows)
-        if policy.first_failure:
-            console.print(f"The first failure: {policy.first_failure}", markup=False)
-    counts = f"{loop.episodes} episodes, {loop.unknown} unknown, {loop.failed} failed"
-    rows = [(name.replace("_", " "), figure) for name, figure in _figures(loop.figures)]
-    rows.append(("worlds part, per step", loop.drift.per_step))
-    rows.append(("rank correlation of policies", loop.rank_correlation))
-    if report.luck:
-        rows.append(("luck: spread of rewards", report.luck.reward_spread))
-    facts(console, f"Real episodes told again in the dream ({counts})", rows)
-    table(
-        console,
-        "Policies in both worlds",
-        ("policy", "how", "dream success", "real success"),
-        [
-            (one.name, one.how, one.figures.dream_success, one.figures.real_success)
-            for one in loop.policies
-        ],
-    )
-
-
-def _figures(figures: StepFigures | OutcomeFigures) -> list[tuple[str, object]]:
-    return [(name, getattr(figures, name)) for name in figures.__dataclass_fields__]
-
-
-def _verdict(console: Console, report: AuditReport) -> None:
-    if not report.reasons:
-        console.print("The gate is open: one may train in this dream.", style="green")
-        return
-    console.print("The gate is shut:", style="red")
-    for reason in report.reasons:
-        console.print(f"- {reason}", markup=False, highlight=False, soft_wrap=True)

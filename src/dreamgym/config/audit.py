@@ -13,7 +13,8 @@ class AuditConfig:
     """How a dream is compared with reality, and when one may train in it."""
 
     world: str = ""
-    """The dream: a folder that `dreamgym fit` made."""
+    """The dream: the run of a fit; or `llm` (the model of `[llm]`), `smollm2`, or a model folder,
+    each remembering with `replay.store`."""
     data: str = ""
     """Held-out real trajectories: an experience store, or the run directory that holds one."""
     env: str = ""

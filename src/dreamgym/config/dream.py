@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dreamgym.errors import ConfigError
+from dreamgym.errors import ConfigError, did_you_mean
+
+AGREE_ON = ("flags", "states")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,24 @@ class DreamConfig:
     """How freely replies are drawn; identical questions get identical replies in any case."""
     outcome_only: bool = True
     """Reward success with 1 and everything else with 0, whatever the model says."""
+    second: str = ""
+    """Answer `unknown` where another dream, such as a fit with another seed, says otherwise."""
+    agree_on: str = "states"
+    """What the two must agree on: `flags`, or `states`, which is both."""
 
     def __post_init__(self) -> None:
+    longest_answer: int = 0
+    """Tokens after which a reply is cut off; 0 means 160 for fitted models, 1024 for others."""
         """Check the ranges."""
-        if self.references < 0 or self.window < 0:
-            raise ConfigError("dream.references and dream.window must be at least 0")
+        for name in ("references", "window", "longest_answer"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"dream.{name} is {getattr(self, name)}; it must be at least 0")
         for name in ("min_similarity", "min_confidence"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(f"dream.{name} is {getattr(self, name)}; it is between 0 and 1")
         if self.temperature < 0:
             raise ConfigError(f"dream.temperature is {self.temperature}; it must be at least 0")
+        if self.agree_on not in AGREE_ON:
+            raise ConfigError(
+                f"dream.agree_on '{self.agree_on}'.{did_you_mean(self.agree_on, AGREE_ON)}"
+            )

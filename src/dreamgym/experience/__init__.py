@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dreamgym.experience.annotate import annotate_by_rule, explain, teach
+    from dreamgym.experience.doubt import Pessimism, SecondOpinion
     from dreamgym.experience.grounding import Grounding, KnownKinds
     from dreamgym.experience.model import ExperienceModel
     from dreamgym.experience.prompt import StepQuery, Style, Switches
-    from dreamgym.experience.world import DreamEnv, DreamWorld, Pessimism
+    from dreamgym.experience.world import DreamEnv, DreamWorld
 
 _HOMES = {
     "DreamEnv": "world",
@@ -18,7 +19,8 @@ _HOMES = {
     "ExperienceModel": "model",
     "Grounding": "grounding",
     "KnownKinds": "grounding",
-    "Pessimism": "world",
+    "Pessimism": "doubt",
+    "SecondOpinion": "doubt",
     "StepQuery": "prompt",
     "Style": "prompt",
     "Switches": "prompt",
@@ -35,6 +37,7 @@ __all__ = [
     "Grounding",
     "KnownKinds",
     "Pessimism",
+    "SecondOpinion",
     "StepQuery",
     "Style",
     "Switches",

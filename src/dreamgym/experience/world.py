@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 
 from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError
+from dreamgym.experience.doubt import Pessimism, ask_both, unknown
 from dreamgym.experience.grounding import Grounding, Refusal
 from dreamgym.experience.ledger import REST, Ledger, Pages
 from dreamgym.experience.model import ExperienceModel
@@ -39,41 +39,6 @@ Openings = Callable[[Task], Awaitable[Opening]]
 REMEMBERED = 100_000
 """The most transitions that the shared cache of a dream holds."""
 _BY_RULE = (Origin.GROUNDING, Origin.UNSEEN_KIND)
-Doubt = Callable[[StepQuery, Prediction], str]
-"""Returns why a prediction is not to be trusted, or nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pessimism:
-    """When the dream says that it does not know. All off by default."""
-
-    min_similarity: float = 0.0
-    """The nearest reference must be at least this similar; without references, no answer counts."""
-    min_confidence: float = 0.0
-    """The reply's least sure token must be at least this probable, where the back end says."""
-    known_pages: bool = False
-    """A new page must come from the ledger or from a reference of the same task."""
-    doubt: Doubt | None = None
-    """A judgement of your own, such as the disagreement of two models."""
-
-    def before(self, query: StepQuery) -> str:
-        """Return why no answer would count, or nothing."""
-        if self.min_similarity <= 0:
-            return ""
-        nearest = max((one.similarity for one in query.references), default=0.0)
-        if nearest >= self.min_similarity:
-            return ""
-        return f"the nearest reference is {nearest:.2f} alike, {self.min_similarity:g} is needed"
-
-    def after(self, query: StepQuery, prediction: Prediction) -> str:
-        """Return why a prediction does not count, or nothing."""
-        sure = prediction.confidence
-        if sure is not None and sure < self.min_confidence:
-            return f"the reply is only {sure:.2f} sure, {self.min_confidence:g} is needed"
-        moved = page_name(prediction.next_state) != page_name(query.state)
-        if self.known_pages and moved and prediction.origin is Origin.MODEL:
-            return f"nobody has seen the page '{page_name(prediction.next_state)}'"
-        return self.doubt(query, prediction) if self.doubt is not None else ""
 
 
 class DreamWorld:
@@ -135,6 +100,13 @@ class DreamWorld:
         """
         return DreamEnv(task, self, memory or self.memory, without=without)
 
+    async def ask(self, query: StepQuery, *, pages: Pages | None, seed: int) -> Prediction:
+        """Ask the model, and the second one where there is one."""
+        second = self.pessimism.second
+        if second is None:
+            return await self.model.predict(query, pages=pages, seed=seed)
+        return await ask_both(self.model, second, query, pages=pages, seed=seed)
+
     def forget(self) -> None:
         """Empty the caches, as when memory or model have changed."""
         self.answers.clear()
@@ -142,13 +114,15 @@ class DreamWorld:
         self.look_ups.clear()
 
     def metrics(self) -> dict[str, float]:
-        """Return how many steps each origin decided, and how often the cache answered."""
+        """Return who decided how many steps, why others are unknown, what the cache answered."""
         return {f"experience/{name}": float(count) for name, count in sorted(self.counts.items())}
 
     async def close(self) -> None:
         """Stop what is under way and close the model."""
         await self.answers.close()
         await self.model.close()
+        if self.pessimism.second is not None:
+            await self.pessimism.second.model.close()
 
 
 class TransitionCache:
@@ -280,6 +254,8 @@ class DreamEnv:
         if prediction is None:
             prediction = await self._predicted(action, references)
         self._world.counts[f"origin_{prediction.origin}"] += 1
+        if prediction.origin is Origin.UNKNOWN:
+            self._world.counts[f"unknown_{prediction.reasoning.partition(':')[0]}"] += 1
         return prediction, references
 
     async def look_up(self, action: str) -> tuple[Reference, ...]:
@@ -308,7 +284,7 @@ class DreamEnv:
         )
         doubt = world.pessimism.before(query)
         if doubt:
-            return _unknown(query, doubt)
+            return unknown(query, doubt)
         recalled = self._record.pages(self._state, references, task_id=self._task.id)
         pages = Pages(self._ledger, recalled, self._record.told) if world.ledger else None
         key = digest("\x1f".join([*self._trail, action]), size=16)
@@ -316,29 +292,31 @@ class DreamEnv:
         seed = derive_seed("dream", key)
         try:
             prediction, known = await world.answers.get(
-                key, lambda: world.model.predict(query, pages=pages, seed=seed)
+                key, lambda: world.ask(query, pages=pages, seed=seed)
             )
         except LLMError as error:
             world.counts["failed_replies"] += 1
             raise _as_failure(error, "step") from error
         world.counts["shared_answers"] += known
+        if prediction.origin is Origin.UNKNOWN:
+            return prediction
         doubt = self._contradiction(action, prediction) or world.pessimism.after(query, prediction)
-        return _unknown(query, doubt) if doubt else prediction
+        return unknown(query, doubt) if doubt else prediction
 
     def _contradiction(self, action: str, prediction: Prediction) -> str:
         """Return what the model says and the records rule out, or nothing."""
         if any(words.endswith(REST) for words in split_said(prediction.next_state)[1]):
-            return "no memory holds what would be said"
+            return "untold: no memory holds what would be said"
         known = self._world.grounding.known if self._world.grounding is not None else None
         if known is None:
             return ""
         name = page_name(prediction.next_state)
         if known.misleads(self._state, action, prediction.next_state):
-            return f"'{action}' says nothing of '{name}', where it would lead"
+            return f"astray: '{action}' says nothing of '{name}', where it would lead"
         if prediction.origin is not Origin.MODEL:
             return ""
         bare = known.must_be_on_record(self._state, prediction.next_state)
-        return f"no memory holds the page '{bare}'" if bare else ""
+        return f"bare-page: no memory holds the page '{bare}'" if bare else ""
 
     def _advance(
         self, action: str, prediction: Prediction, references: tuple[Reference, ...]
@@ -395,11 +373,6 @@ def _refusal(refusal: Refusal, state: str, words: tuple[str, ...]) -> Prediction
         refused=True,
         origin=refusal.origin,
     )
-
-
-def _unknown(query: StepQuery, why: str) -> Prediction:
-    """Return the prediction that nobody can make: no reward, no success, the same state."""
-    return replace(Prediction(why, body_of(query.state)), origin=Origin.UNKNOWN)
 
 
 def _as_failure(error: LLMError, what: str) -> LLMError | EnvError:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dreamgym import __version__, build, dreams
 from dreamgym.agents.behaviour import BEHAVIOURS
@@ -16,8 +17,12 @@ from dreamgym.dreams import Dream
 from dreamgym.envs.world import RealWorld
 from dreamgym.errors import ConfigError
 from dreamgym.files import write_atomically
+from dreamgym.protocols import LLM
 from dreamgym.runs import RunDir
 from dreamgym.types import Source, Split, Trajectory, derive_seed
+
+if TYPE_CHECKING:
+    from dreamgym.llm.breaker import EventSink
 
 PAGE = "audit.html"
 """The page to read, in the run directory."""
@@ -28,6 +33,7 @@ async def run_audit(
     run: RunDir,
     *,
     on_progress: Callable[[float, str], None] = lambda share, stage: None,
+    on_llm: EventSink = lambda name, **details: None,
 ) -> AuditReport:
     """Audit as the settings say, and leave the result in the run directory."""
     wanted = config.audit
@@ -36,11 +42,17 @@ async def run_audit(
             raise ConfigError(f"audit.{name} is not set: add --{name} and a folder")
     # Before the model is loaded, which takes a while.
     _store_of(wanted)
-    dream = dreams.open_dream(Path(wanted.world), config=config.dream)
-    try:
-        return await audit_dream(dream, config, run, on_progress=on_progress)
-    finally:
-        await dream.close()
+    async with AsyncExitStack() as stack:
+        # One server for the dream and its judge, so that one ceiling holds for both.
+        server = None
+        if wanted.judge or wanted.world == dreams.SERVER:
+            listeners = (run.event, on_llm)
+            server = build.make_llm(config.llm, folder=run.path, listeners=listeners)
+            stack.push_async_callback(server.close)
+        dream = dreams.open_named(wanted.world, config, llm=server)
+        stack.push_async_callback(dream.close)
+        judge = server if wanted.judge else None
+        return await audit_dream(dream, config, run, judge=judge, on_progress=on_progress)
 
 
 async def audit_dream(
@@ -48,9 +60,10 @@ async def audit_dream(
     config: RunConfig,
     run: RunDir,
     *,
+    judge: LLM | None = None,
     on_progress: Callable[[float, str], None] = lambda share, stage: None,
 ) -> AuditReport:
-    """Audit a dream that is open."""
+    """Audit a dream that is open; the judge is not closed."""
     wanted = config.audit
     async with AsyncExitStack() as stack:
         spec = wanted.env or dream.card.env
@@ -60,9 +73,6 @@ async def audit_dream(
         if names:
             real = build.make_world(replace(config.env, spec=spec))
             stack.push_async_callback(real.close)
-        judge = build.make_llm(config.llm, folder=run.path) if wanted.judge else None
-        if judge is not None:
-            stack.push_async_callback(judge.close)
         players = [await _player(name, real, config) for name in names if real is not None]
         run.begin()
         report = await audit(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from pathlib import Path
 
 from dreamgym import build, dreams
 from dreamgym.config import RunConfig
@@ -29,8 +28,6 @@ from dreamgym.types import (
     Transition,
 )
 
-LLM = "llm"
-"""As `--world`: an HTTP model plays the dream, as `[llm]` says."""
 NEAR = 24
 """Recorded steps that are looked through for actions one could take."""
 
@@ -206,13 +203,8 @@ class Walk:
 
 
 def open_played(world: str, config: RunConfig) -> dreams.Dream:
-    """Open the dream that is played in: the run of a fit, or the model of `[llm]`."""
-    if world == LLM:
-        path = dreams.store_path(config.replay)
-        card = dreams.card_for(path, config.env.spec, config.dream, embedder=config.replay.embedder)
-        return dreams.dream_over(build.make_llm(config.llm), card, config=config.dream)
-    store = Path(config.replay.store) if config.replay.store else None
-    return dreams.open_dream(Path(world), store=store, config=config.dream)
+    """Open the dream that is played in; see `dreams.open_named`."""
+    return dreams.open_named(world, config)
 
 
 def open_beside(dream: dreams.Dream, config: RunConfig) -> RealWorld:
@@ -297,6 +289,6 @@ def happened(one: Transition) -> str:
 
 
 __all__ = [
-    "LLM", "Turn", "Walk", "changed_lines", "find_task", "happened",
+    "Turn", "Walk", "changed_lines", "find_task", "happened",
     "lines_beside", "open_beside", "open_played", "verdict",
 ]  # fmt: skip

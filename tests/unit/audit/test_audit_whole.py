@@ -106,7 +106,7 @@ def test_a_broken_reality_is_no_disagreement():
 
 
 def test_unknown_dreams_are_counted_and_nothing_else():
-    from dreamgym.experience.world import Pessimism
+    from dreamgym.experience import Pessimism
 
     world = dream(truth, pessimism=Pessimism(doubt=lambda query, told: "so far from home" if
                                              told.success else ""))  # fmt: skip
@@ -116,6 +116,8 @@ def test_unknown_dreams_are_counted_and_nothing_else():
     assert not policy.figures.precision.known
     assert policy.figures.agreement.mean == 1.0
     assert report.one_step.unknown > 0
+    assert [name for name, _ in report.doubts] == ["doubt"]
+    assert dict(report.doubts)["doubt"] == dict(report.origins)["unknown"]
     assert report.one_step.figures.exact.mean == 1.0
     assert "precision was not measured" in " ".join(report.reasons)
 

@@ -7,10 +7,11 @@ import pytest
 from small_house import GOAL, OPENING, TASK, WAY, page, perfect, rules, transition
 
 from dreamgym.errors import EnvError, LLMDown, LLMError
+from dreamgym.experience.doubt import Pessimism
 from dreamgym.experience.grounding import Grounding, KnownKinds
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import Style, Switches
-from dreamgym.experience.world import DreamWorld, Pessimism
+from dreamgym.experience.world import DreamWorld
 from dreamgym.llm import ChaosServer, Fault, HttpLLM, Limits, ScriptedLLM
 from dreamgym.llm.prompt import flat_prompt
 from dreamgym.replay.lookup import Hit

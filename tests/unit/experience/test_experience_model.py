@@ -70,7 +70,7 @@ def test_sureness_is_that_of_the_least_sure_token():
     trajectory = play(world, ("take cup",))
     assert trajectory.stop is StopReason.TRUNCATED
     assert trajectory.steps[0].reasoning.startswith(
-        f"[{Origin.UNKNOWN}] the reply is only 0.40 sure"
+        f"[{Origin.UNKNOWN}] unsure: the reply is only 0.40 sure"
     )
 
 

@@ -1,0 +1,114 @@
+"""When a dream says that it does not know: pessimism by likeness, by confidence, by disagreement.
+
+Not knowing ends an episode without reward, so each rule trades steps for trust; the audit counts
+what each of them took. A rule's name stands first in its words, as in `unsure: the reply is ...`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dreamgym.errors import ReplyFormatError
+from dreamgym.experience.ledger import Pages
+from dreamgym.experience.model import ExperienceModel
+from dreamgym.experience.prompt import StepQuery
+from dreamgym.experience.state import body_of, page_name
+from dreamgym.types import Origin, Prediction
+
+Doubt = Callable[[StepQuery, Prediction], str]
+"""Returns why a prediction is not to be trusted, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondOpinion:
+    """Another model, such as one fitted with another seed, that must say the same."""
+
+    model: ExperienceModel
+    states: bool = True
+    """Whether the next states must agree as well, apart from what was said; else the flags only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pessimism:
+    """When the dream says that it does not know. All off by default."""
+
+    min_similarity: float = 0.0
+    """The nearest reference must be at least this similar; without references, no answer counts."""
+    min_confidence: float = 0.0
+    """The reply's least sure token must be at least this probable, where the back end says."""
+    known_pages: bool = False
+    """A new page must come from the ledger or from a reference of the same task."""
+    second: SecondOpinion | None = None
+    """Who must agree."""
+    doubt: Doubt | None = None
+    """A judgement of your own."""
+
+    def before(self, query: StepQuery) -> str:
+        """Return why no answer would count, or nothing."""
+        if self.min_similarity <= 0:
+            return ""
+        nearest = max((one.similarity for one in query.references), default=0.0)
+        if nearest >= self.min_similarity:
+            return ""
+        needed = f"{self.min_similarity:g} is needed"
+        return f"unlike: the nearest reference is {nearest:.2f} alike, {needed}"
+
+    def after(self, query: StepQuery, prediction: Prediction) -> str:
+        """Return why a prediction does not count, or nothing."""
+        sure = prediction.confidence
+        if sure is not None and sure < self.min_confidence:
+            return f"unsure: the reply is only {sure:.2f} sure, {self.min_confidence:g} is needed"
+        moved = page_name(prediction.next_state) != page_name(query.state)
+        if self.known_pages and moved and prediction.origin is Origin.MODEL:
+            return f"new-page: nobody has seen the page '{page_name(prediction.next_state)}'"
+        why = self.doubt(query, prediction) if self.doubt is not None else ""
+        return f"doubt: {why}" if why else ""
+
+
+async def ask_both(
+    first: ExperienceModel,
+    second: SecondOpinion,
+    query: StepQuery,
+    *,
+    pages: Pages | None,
+    seed: int | None,
+) -> Prediction:
+    """Return what the first model says where the second agrees, and else that nobody knows.
+
+    Both are asked at once. A second reply that cannot be read is no agreement; one that cannot be
+    had is a failure, as of the first.
+    """
+
+    async def other() -> Prediction | str:
+        try:
+            return await second.model.predict(query, pages=pages, seed=seed)
+        except ReplyFormatError:
+            return "disagreement: the second model's reply cannot be read"
+
+    told, checked = await asyncio.gather(
+        first.predict(query, pages=pages, seed=seed), other(), return_exceptions=True
+    )
+    if isinstance(told, BaseException):
+        raise told
+    if isinstance(checked, BaseException):
+        raise checked
+    why = checked if isinstance(checked, str) else disagreement(told, checked, second.states)
+    return unknown(query, why) if why else told
+
+
+def disagreement(one: Prediction, other: Prediction, states: bool = True) -> str:
+    """Return in what two predictions differ, or nothing."""
+    for name in ("refused", "done", "success"):
+        ours, theirs = getattr(one, name), getattr(other, name)
+        if ours != theirs:
+            return f"disagreement: {name} is {ours} to one model and {theirs} to the other"
+    if states and body_of(one.next_state) != body_of(other.next_state):
+        return "disagreement: two models see different states"
+    return ""
+
+
+def unknown(query: StepQuery, why: str) -> Prediction:
+    """Return the prediction that nobody can make: no reward, no success, the same state."""
+    return replace(Prediction(why, body_of(query.state)), origin=Origin.UNKNOWN)
