@@ -93,6 +93,9 @@ def _read(plain: Mapping[str, Any]) -> DreamCard:
             refusal=tuple(known["refusal"]),
             signposted=frozenset(known["signposted"]),
             bare=None if known["bare"] is None else frozenset(known["bare"]),
+            # Dreams from before this rule know nothing about it.
+            in_full=frozenset(known.get("in_full", ())),
+            beside=frozenset(known.get("beside", ())),
         ),
         jobs=_jobs(plain),
         vary_goals=plain.get("vary_goals", False),

@@ -1,10 +1,12 @@
 """Refusals by rule: what no environment would carry out is not left to a model that may be kind.
 
-Four rules with names, generic over environments; the name is part of the recorded reasoning.
+Five rules with names, generic over environments; the name is part of the recorded reasoning.
 `malformed`: the action is no single line of words. `nothing-known`: it is about things that
 neither the task, nor a state seen so far, nor a reference contains. `unseen-kind`: no action of
 its kind (verb and small words) was ever carried out in the recorded experience. `not-here`: its
 kind was carried out often, and always on things in sight; this one is about something that is not.
+`half-named`: its kind was carried out often, and always on things by their whole names; this one
+names a thing in part.
 """
 
 from __future__ import annotations
@@ -55,6 +57,10 @@ class KnownKinds:
     signposted: frozenset[str] = frozenset()
     """Kinds that often lead to another page, and only ever to one that the action says: it names
     the page, or a thing in sight that does."""
+    in_full: frozenset[str] = frozenset()
+    """Kinds that were carried out often, and only ever on things by their whole names."""
+    beside: frozenset[str] = frozenset()
+    """What often stands beside a whole name, such as `open` in `oven open: bread`."""
 
     @classmethod
     def from_transitions(cls, transitions: Iterable[Transition]) -> KnownKinds:
@@ -65,6 +71,7 @@ class KnownKinds:
         said: Counter[tuple[str, ...]] = Counter()
         moves, bare = Counter[str](), Counter[str]()
         signs: Counter[str] = Counter()
+        left_over: dict[str, Counter[str]] = {}
         for one in transitions:
             if page_name(one.state) != page_name(one.next_state):
                 kind = cut(one.action).kind
@@ -78,6 +85,9 @@ class KnownKinds:
             worked[parts.kind] += 1
             hidden = [phrase for phrase in parts.phrases if not mentions(sight, phrase)]
             unseen[parts.kind] += bool(hidden)
+            left_over.setdefault(parts.kind, Counter()).update(
+                unnamed(sight, phrase) for phrase in parts.phrases if phrase not in hidden
+            )
             free.update(phrase for phrase in hidden if not mentions(one.goal, phrase))
         # Sorted first, so that equally frequent words do not depend on the order of the records.
         usual = max(sorted(said), key=lambda words: said[words], default=())
@@ -85,8 +95,20 @@ class KnownKinds:
         del bare[""]
         named = None if 2 * bare.total() >= moves.total() else frozenset(bare)
         clear = {kind for kind in moves if moves[kind] >= OFTEN and signs[kind] == moves[kind]}
+        rests = sum(left_over.values(), Counter[str]())
+        beside = {rest for rest in rests if rests[rest] >= OFTEN}
+        in_full = {
+            kind for kind in left_over if worked[kind] >= OFTEN and left_over[kind].keys() <= beside
+        }
         return cls(
-            frozenset(worked), frozenset(free), frozenset(on_sight), usual, named, frozenset(clear)
+            kinds=frozenset(worked),
+            free=frozenset(free),
+            on_sight=frozenset(on_sight),
+            refusal=usual,
+            bare=named,
+            signposted=frozenset(clear),
+            in_full=frozenset(in_full),
+            beside=frozenset(beside),
         )
 
     def misleads(self, state: str, action: str, next_state: str) -> bool:
@@ -102,6 +124,24 @@ class KnownKinds:
             return ""
         name = only_named(state, next_state)
         return "" if without_numbers(name) in self.bare else name
+
+
+def unnamed(sight: str, phrase: str) -> str:
+    """Return what is left of a thing's name in sight without the phrase; nothing is a whole name.
+
+    Where several things have the phrase in their names, the one of which least is left counts.
+    """
+    rests = [
+        " ".join(
+            re.sub(rf"(?<!\w){re.escape(phrase)}(?!\w)", " ", name, count=1, flags=re.I).split()
+        )
+        for name in _NAMES.split(sight)
+        if mentions(name, phrase)
+    ]
+    return min(rests, key=len, default="")
+
+
+_NAMES = re.compile(r"[\n:;,()]")
 
 
 def says_where(state: str, action: str, page: str) -> bool:
@@ -123,11 +163,11 @@ class Grounding:
     """The rules, and what they know."""
 
     known: KnownKinds | None = None
-    """What records say; without it the rules `unseen-kind` and `not-here` rest."""
+    """What records say; without it the rules `unseen-kind`, `not-here` and `half-named` rest."""
     every: bool = True
     """Refuse also when only one of several phrases is unheard of."""
     here: bool = True
-    """Use the rule `not-here`."""
+    """Use the rules `not-here` and `half-named`."""
 
     def refusal(
         self, action: str, *, seen: Sequence[str], references: Sequence[Reference]
@@ -161,6 +201,16 @@ class Grounding:
             if hidden:
                 why = f"'{parts.kind}' needs things in sight, {', '.join(hidden)} is not"
                 return Refusal("not-here", Origin.GROUNDING, why)
+        if self.here and self.known is not None and parts.kind in self.known.in_full:
+            sight = body_of(seen[-1])
+            halves = [
+                phrase
+                for phrase in parts.phrases
+                if unnamed(sight, phrase) not in self.known.beside
+            ]
+            if halves:
+                why = f"'{parts.kind}' needs whole names, {', '.join(halves)} is a part of one"
+                return Refusal("half-named", Origin.GROUNDING, why)
         return None
 
     def words(self) -> tuple[str, ...]:

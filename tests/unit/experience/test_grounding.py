@@ -1,5 +1,7 @@
 """Rules that refuse, and what they learn from records."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,7 +56,38 @@ def test_kinds_free_phrases_and_refusal_words_come_from_records():
         ("no",),
         frozenset(),
         frozenset({"move _"}),
+        frozenset({"move _"}),
+        frozenset({""}),
     )
+
+
+def test_half_a_name_is_refused_where_only_whole_names_ever_worked():
+    state = "laundry\nwashing machine open: empty; dirty sheath dress; dirty hat"
+    worked = [
+        step_of(state, "take dirty hat"),
+        step_of(state, "take dirty sheath dress"),
+        step_of(state, "take washing machine"),
+    ]
+    known = KnownKinds.from_transitions(worked * OFTEN)
+    assert known.beside == {"", "open"}
+    rules = Grounding(known)
+
+    def rule(action):
+        found = rules.refusal(action, seen=[state], references=())
+        return found and found.rule
+
+    assert rule("take dirty hat") is None
+    assert rule("take washing machine") is None, "that it is open is no part of its name"
+    assert rule("take dirty") == "half-named"
+    assert rule("take sheath dress") == "half-named"
+    lenient = [*worked, step_of(state, "take sheath dress")]
+    rules = Grounding(KnownKinds.from_transitions(lenient * OFTEN))
+    assert rule("take sheath dress") is None, "half a name has worked here"
+
+
+def step_of(state, action):
+    """Return a step that was carried out and left everything as it was."""
+    return replace(transition(OPENING, "take cup"), state=state, action=action, next_state=state)
 
 
 def test_a_signposted_kind_leads_where_it_says():
