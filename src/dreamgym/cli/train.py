@@ -45,6 +45,10 @@ ThenReal = Annotated[
     int | None,
     typer.Option("--then-real", help="After the dream, at most so many real transitions."),
 ]
+ByCurriculum = Annotated[
+    bool | None,
+    typer.Option("--curriculum/--no-curriculum", help="Practise what is neither easy nor hard."),
+]
 
 
 def train(
@@ -58,6 +62,7 @@ def train(
     world: World = None,
     gate: Gate = None,
     then_real: ThenReal = None,
+    curriculum: ByCurriculum = None,
     seed: options.Seed = None,
     out: options.Out = None,
     resume: options.Resume = False,
@@ -75,6 +80,7 @@ def train(
         "rl.world": _absolute(world, "real"),
         "rl.gate": _absolute(gate, "off"),
         "rl.then_real": then_real,
+        "curriculum.on": curriculum,
         "env.spec": env,
         "policy.model": str(start.absolute()) if start else model,
         "seed": seed,

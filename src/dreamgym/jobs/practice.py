@@ -15,12 +15,15 @@ from dreamgym.dreams import Dream
 from dreamgym.envs.world import RealWorld
 from dreamgym.errors import ConfigError, ReplayError
 from dreamgym.eval import evaluate
+from dreamgym.jobs.curriculum import make_sampler
+from dreamgym.llm.breaker import EventSink
 from dreamgym.models.as_llm import LocalLLM
 from dreamgym.protocols import World
 from dreamgym.replay import ExperienceStore
 from dreamgym.rollout.collect import Answerer, Slot
 from dreamgym.rollout.groups import Group
-from dreamgym.train.loop import Practice, Probe, Sight, UniformTasks
+from dreamgym.tasks.refill import unheard
+from dreamgym.train.loop import Practice, Probe, Sight, TaskSampler
 from dreamgym.train.tokens import environment_rewards, outcome_rewards
 from dreamgym.types import Source, Split, Task, derive_seed
 
@@ -38,7 +41,13 @@ class Grounds:
 
 
 async def open_grounds(
-    config: RunConfig, env: str, real: RealWorld | None, stack: AsyncExitStack, *, own: Path
+    config: RunConfig,
+    env: str,
+    real: RealWorld | None,
+    stack: AsyncExitStack,
+    *,
+    own: Path,
+    on_event: EventSink = unheard,
 ) -> Grounds:
     """Open where the policy practises.
 
@@ -48,10 +57,11 @@ async def open_grounds(
         real: the real world, where the settings need it.
         stack: closes what was opened.
         own: where the real steps go that are made after a dream, unless the settings name a store.
+        on_event: is told what becomes of tasks that a curriculum makes up.
     """
     wanted = config.rl
     if wanted.world == "real" and real is not None:
-        return Grounds(await _real_practice(config, real))
+        return Grounds(await _real_practice(config, real, on_event))
     dream = dreams.open_dream(Path(wanted.world), config=config.dream)
     stack.push_async_callback(dream.close)
     if dream.card.env != env:
@@ -62,21 +72,25 @@ async def open_grounds(
         if group.env == env and group.source is Source.REAL and group.split is Split.TRAIN
     )
     answerer = Answerer(Source.DREAM, f"dream {Path(wanted.world).name}", "")
-    practice = _practised(config, dream.world, answerer, dream.tasks(Split.TRAIN))
+    tasks = _to_practise(config, dream.tasks(Split.TRAIN))
+    sampler = make_sampler(config, tasks, dream=dream, on_event=on_event)
+    practice = _practised(config, dream.world, answerer, sampler)
     practice = replace(practice, refused_offline=refused_share(dream))
     if not wanted.then_real or real is None:
         return Grounds(practice, None, dream, offline)
-    then = await _real_practice(config, real)
+    then = await _real_practice(config, real, on_event)
     store = build.make_store(Path(wanted.store) if wanted.store else own, config.replay)
     stack.callback(store.close)
     then = replace(then, remember=rememberer(store, config.train.algo))
     return Grounds(practice, then, dream, offline)
 
 
-async def _real_practice(config: RunConfig, real: RealWorld) -> Practice:
+async def _real_practice(config: RunConfig, real: RealWorld, on_event: EventSink) -> Practice:
     info = await real.info()
     answerer = Answerer(Source.REAL, info.version, info.mapper)
-    return _practised(config, real, answerer, await real.tasks(Split.TRAIN))
+    tasks = _to_practise(config, await real.tasks(Split.TRAIN))
+    sampler = make_sampler(config, tasks, dream=None, on_event=on_event)
+    return _practised(config, real, answerer, sampler)
 
 
 def refused_share(dream: Dream) -> float | None:
@@ -104,22 +118,24 @@ def rememberer(store: ExperienceStore, algo: str) -> Callable[[int, Sequence[Gro
 
 
 def _practised(
-    config: RunConfig, world: World, answerer: Answerer, tasks: tuple[Task, ...]
+    config: RunConfig, world: World, answerer: Answerer, sampler: TaskSampler
 ) -> Practice:
-    wanted = config.rl
-    if not tasks:
-        raise ConfigError(
-            f"{wanted.world} has no tasks of the train split to practise: the pool is empty. "
-            "A dream knows those that were recorded: `dreamgym collect --split train` and fit again"
-        )
-    tasks = chosen_tasks(config, tasks)
     return Practice(
         world,
         answerer,
-        UniformTasks(tasks, seed=config.seed),
-        rewards=outcome_rewards if wanted.reward == "outcome" else environment_rewards,
-        learn_unknown=wanted.unknown == "no-reward",
+        sampler,
+        rewards=outcome_rewards if config.rl.reward == "outcome" else environment_rewards,
+        learn_unknown=config.rl.unknown == "no-reward",
     )
+
+
+def _to_practise(config: RunConfig, tasks: tuple[Task, ...]) -> tuple[Task, ...]:
+    if not tasks:
+        raise ConfigError(
+            f"{config.rl.world} has no tasks of the train split to practise: the pool is empty. "
+            "A dream knows those that were recorded: `dreamgym collect --split train` and fit again"
+        )
+    return chosen_tasks(config, tasks)
 
 
 def chosen_tasks(config: RunConfig, tasks: tuple[Task, ...]) -> tuple[Task, ...]:

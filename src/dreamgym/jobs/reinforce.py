@@ -21,6 +21,7 @@ from dreamgym.audit import check_gate, read_audit
 from dreamgym.config import RunConfig
 from dreamgym.errors import ConfigError
 from dreamgym.jobs.audit import thresholds_of
+from dreamgym.jobs.curriculum import write_pool
 from dreamgym.jobs.practice import make_probe, open_grounds
 from dreamgym.jobs.train import save_policy
 from dreamgym.jobs.trainee import load_start, make_trainee
@@ -70,7 +71,9 @@ async def run_rl(
         if needs_reality(config):
             real = build.make_world(replace(config.env, spec=card.env))
             stack.push_async_callback(real.close)
-        grounds = await open_grounds(config, card.env, real, stack, own=run.store_path)
+        grounds = await open_grounds(
+            config, card.env, real, stack, own=run.store_path, on_event=run.event
+        )
         trainee = make_trainee(config, policy, card, llm)
         probe = await make_probe(config, real, card, llm) if real and wanted.eval_every else None
         watch: Watch | None = None
@@ -84,6 +87,8 @@ async def run_rl(
         def row(progress: Progress, figures: dict[str, float]) -> None:
             run.metrics(progress.step, familiar(figures))
             tell_turns(run, progress, figures)
+            if "transfer/turn" in figures:
+                write_pool(grounds.practice.tasks, run.path)
             on_row(progress, figures)
 
         progress = await run_loop(
@@ -97,6 +102,8 @@ async def run_rl(
             folder=run.path / "checkpoints",
             on_row=row,
         )
+    if not progress.turns:
+        write_pool(grounds.practice.tasks, run.path)
     folder = save_policy(run.path / POLICY, policy, card)
     seconds = time.monotonic() - started
     done = Reinforced(folder, card.env, wanted.world, progress, grounds.offline, seconds)

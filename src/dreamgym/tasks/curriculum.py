@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dreamgym.errors import ConfigError
+from dreamgym.llm.breaker import EventSink
 from dreamgym.rollout.groups import Group
 from dreamgym.tasks.clusters import TaskClusters
 from dreamgym.tasks.pool import CROWDED, Entry, Rules, TaskPool, TaskState, retired
-from dreamgym.tasks.refill import OnEvent, Refill, unheard
+from dreamgym.tasks.refill import Refill, unheard
 from dreamgym.tasks.value import Worth, group_value, visit_of
 from dreamgym.types import Source, Task, derive_seed
 
@@ -65,7 +66,7 @@ class Curriculum:
         clusters: TaskClusters | None = None,
         refill: Refill | None = None,
         seed: int = 0,
-        on_event: OnEvent = unheard,
+        on_event: EventSink = unheard,
     ) -> None:
         self.pool = pool
         self._worth, self._rules, self._mix = worth or Worth(), rules or Rules(), mix or Mix()

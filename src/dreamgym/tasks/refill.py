@@ -11,7 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from dreamgym.errors import (
     ConfigError,
@@ -22,6 +22,7 @@ from dreamgym.errors import (
     ReplyFormatError,
 )
 from dreamgym.experience.task_prompt import Variation
+from dreamgym.llm.breaker import EventSink
 from dreamgym.tasks.gate import Reason, Refusal, TaskGate
 from dreamgym.tasks.makers import TaskMaker
 from dreamgym.tasks.pool import Entry
@@ -34,14 +35,7 @@ _REOPENED = (Reason.LAYOUT, Reason.OUT_OF_SIGHT)
 _FAILED = "refill_failed"
 
 
-class OnEvent(Protocol):
-    """Takes note of an event, as `RunDir.event` does."""
-
-    def __call__(self, name: str, /, **details: Any) -> None:
-        """Take note."""
-
-
-def unheard(name: str, /, **details: Any) -> None:
+def unheard(name: str, **details: Any) -> None:
     """Take no note."""
 
 
@@ -89,7 +83,7 @@ class Refill:
         *,
         at_home: Callable[[Task], bool] = lambda task: False,
         seed: int = 0,
-        on_event: OnEvent = unheard,
+        on_event: EventSink = unheard,
     ) -> None:
         self.plan = plan
         self._maker, self._gate, self._at_home = maker, gate, at_home
