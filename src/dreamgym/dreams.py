@@ -20,6 +20,7 @@ from dreamgym.experience.doubt import Pessimism, SecondOpinion
 from dreamgym.experience.grounding import Grounding, KnownKinds
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import Style, Switches
+from dreamgym.experience.task_prompt import Job
 from dreamgym.experience.world import DreamWorld, Openings
 from dreamgym.protocols import LLM
 from dreamgym.replay import ExperienceStore
@@ -159,6 +160,8 @@ def _speaker(llm: LLM, card: DreamCard, config: DreamConfig) -> ExperienceModel:
         switches=card.switches,
         max_tokens=config.longest_answer or LONGEST_ANSWER[card.style],
         temperature=config.temperature,
+        jobs=card.jobs,
+        vary_goals=card.vary_goals,
     )
 
 
@@ -181,7 +184,9 @@ def card_for(store: Path, env: str, config: DreamConfig, *, embedder: str = "has
         real = opened.trajectories(source=Source.REAL, split=Split.TRAIN, env=env)
         known = KnownKinds.from_transitions(one for each in real for one in each.transitions())
     style, switches = Style.FULL, switches_of(config)
-    return DreamCard(env, str(store), embedder, style, switches, config.references, known)
+    return DreamCard(
+        env, str(store), embedder, style, switches, config.references, known, jobs=tuple(Job)
+    )
 
 
 def switches_of(config: DreamConfig) -> Switches:

@@ -38,6 +38,12 @@ class FitConfig:
     forget_share: float = 0.0
     """The share of steps that are asked without references of their own task: else a model copies
     from episodes that won, and cannot tell a success where none has won yet."""
+    task_share: float = 0.0
+    """The share of lessons about tasks (how one opens, how it could be varied) beside those about
+    steps; at 0 the dream cannot make tasks."""
+    vary_goals: bool = False
+    """Teach variations to find other goals in a known world, as a kitchen allows. Leave it off
+    where all tasks have one goal or the goal describes the world: then only beginnings vary."""
     vocabulary: int = 2048
     """The most entries of the vocabulary of a model from scratch."""
 
@@ -52,7 +58,7 @@ class FitConfig:
         for name in ("seconds", "learning_rate"):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"fit.{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("held_out_share", "refused_share", "forget_share"):
+        for name in ("held_out_share", "refused_share", "forget_share", "task_share"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ConfigError(f"fit.{name} is {getattr(self, name)}; it is a share below 1")
 
@@ -77,20 +83,20 @@ class DreamConfig:
     """Answer `unknown` where the nearest reference is less alike than this."""
     min_confidence: float = 0.0
     """Answer `unknown` where the reply's least sure token is less probable than this."""
-    known_pages: bool = False
-    """Answer `unknown` where a new place is one that no memory of this task holds."""
-    temperature: float = 0.0
-    """How freely replies are drawn; identical questions get identical replies in any case."""
-    outcome_only: bool = True
-    """Reward success with 1 and everything else with 0, whatever the model says."""
     second: str = ""
     """Answer `unknown` where another dream, such as a fit with another seed, says otherwise."""
     agree_on: str = "states"
     """What the two must agree on: `flags`, or `states`, which is both."""
-
-    def __post_init__(self) -> None:
+    known_pages: bool = False
+    """Answer `unknown` where a new place is one that no memory of this task holds."""
     longest_answer: int = 0
     """Tokens after which a reply is cut off; 0 means 160 for fitted models, 1024 for others."""
+    temperature: float = 0.0
+    """How freely replies are drawn; identical questions get identical replies in any case."""
+    outcome_only: bool = True
+    """Reward success with 1 and everything else with 0, whatever the model says."""
+
+    def __post_init__(self) -> None:
         """Check the ranges."""
         for name in ("references", "window", "longest_answer"):
             if getattr(self, name) < 0:
@@ -98,9 +104,9 @@ class DreamConfig:
         for name in ("min_similarity", "min_confidence"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(f"dream.{name} is {getattr(self, name)}; it is between 0 and 1")
-        if self.temperature < 0:
-            raise ConfigError(f"dream.temperature is {self.temperature}; it must be at least 0")
         if self.agree_on not in AGREE_ON:
             raise ConfigError(
                 f"dream.agree_on '{self.agree_on}'.{did_you_mean(self.agree_on, AGREE_ON)}"
             )
+        if self.temperature < 0:
+            raise ConfigError(f"dream.temperature is {self.temperature}; it must be at least 0")

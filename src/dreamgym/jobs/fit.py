@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,20 @@ from dreamgym.errors import ConfigError
 from dreamgym.experience.card import DreamCard
 from dreamgym.experience.grounding import KnownKinds
 from dreamgym.experience.sample import Sample as Lesson
+from dreamgym.experience.task_memory import known_tasks
+from dreamgym.experience.task_prompt import Job
 from dreamgym.models.sft_plan import SftPlan, SftProgress, SftResult
 from dreamgym.replay import ExperienceStore
 from dreamgym.runs import RunDir
 from dreamgym.train.experience_fit import Pupil, learn, make_pupil, split_off
-from dreamgym.train.lessons import SPANS, is_hard, make_lessons, with_hard_share
-from dreamgym.types import Source, Split
+from dreamgym.train.lessons import SPANS, TASK_SPANS, is_hard, make_lessons, with_hard_share
+from dreamgym.train.task_lessons import TaskLesson, make_task_lessons, task_lesson_count
+from dreamgym.types import Source, Split, Trajectory
+
+MOST_HELD_OUT_TASKS = 100
+"""Lessons about tasks on the held-out curve."""
+_TIMES_EACH = 4
+"""How often each held-out task is asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,7 @@ class Fitted:
     parameters: int
     vocabulary: int
     lessons: int
+    task_lessons: int
     hard_share: float
     result: SftResult
     seconds: float
@@ -52,11 +61,11 @@ def run_fit(
     try:
         env = dreams.only_env(store, wanted=config.env.spec)
         run.begin()
-        lessons, held_out, known = _lessons(config, store, env, on_lessons)
+        lessons = _lessons(config, store, env, on_lessons)
         switches = dreams.switches_of(config.dream)
         pupil = make_pupil(
             config.fit.model,
-            lessons,
+            lessons.learnt,
             switches=switches,
             vocabulary=config.fit.vocabulary,
             seed=config.seed,
@@ -70,8 +79,8 @@ def run_fit(
 
     result = learn(
         pupil,
-        lessons,
-        held_out=held_out,
+        lessons.learnt,
+        held_out=lessons.held_out,
         switches=switches,
         plan=_plan(config),
         folder=run.path / "checkpoints",
@@ -80,15 +89,17 @@ def run_fit(
     )
     _save(run, pupil, DreamCard(
         env=env, store=str(path.absolute()), embedder=config.replay.embedder, style=pupil.style,
-        switches=switches, references=config.dream.references, known=known,
+        switches=switches, references=config.dream.references, known=lessons.known,
+        jobs=lessons.jobs, vary_goals=config.fit.vary_goals,
     ))  # fmt: skip
     fitted = Fitted(
         folder=run.path,
         env=env,
         parameters=sum(weight.numel() for weight in pupil.model.parameters()),
         vocabulary=pupil.tokenizer.vocab_size,
-        lessons=len(lessons),
-        hard_share=sum(map(is_hard, lessons)) / len(lessons),
+        lessons=len(lessons.steps),
+        task_lessons=len(lessons.tasks),
+        hard_share=sum(map(is_hard, lessons.steps)) / len(lessons.steps),
         result=result,
         seconds=time.monotonic() - started,
     )
@@ -97,13 +108,30 @@ def run_fit(
     return fitted
 
 
+@dataclass(frozen=True, slots=True)
+class _Lessons:
+    """What is learnt, what is held out, and what the records say about actions."""
+
+    steps: list[Lesson]
+    tasks: list[TaskLesson]
+    held_out: list[Lesson | TaskLesson]
+    known: KnownKinds
+
+    @property
+    def learnt(self) -> list[Lesson | TaskLesson]:
+        return [*self.steps, *self.tasks]
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        return tuple(Job) if self.tasks else (Job.STEP,)
+
+
 def _lessons(
     config: RunConfig,
     store: ExperienceStore,
     env: str,
     on_lessons: Callable[[int, int], None],
-) -> tuple[list[Lesson], list[Lesson], KnownKinds]:
-    """Return lessons to learn, lessons held out, and what the records say about actions."""
+) -> _Lessons:
     fit = config.fit
     recorded = list(store.trajectories(source=Source.REAL, split=Split.TRAIN, env=env))
     learnt, held = split_off(
@@ -127,15 +155,34 @@ def _lessons(
             if len(found) % 200 == 0 or len(found) == total:
                 on_lessons(len(found), total)
     count = sum(len(one.steps) for one in learnt)
-    lessons = with_hard_share(found[:count], fit.refused_share, seed=config.seed)
+    steps = with_hard_share(found[:count], fit.refused_share, seed=config.seed)
+    tasks, held_tasks = _task_lessons(config, learnt, held, beside=len(steps))
     known = KnownKinds.from_transitions(one for each in learnt for one in each.transitions())
-    return lessons, found[count:], known
+    return _Lessons(steps, tasks, [*found[count:], *held_tasks], known)
+
+
+def _task_lessons(
+    config: RunConfig, learnt: Sequence[Trajectory], held: Sequence[Trajectory], *, beside: int
+) -> tuple[list[TaskLesson], list[TaskLesson]]:
+    """Return lessons about tasks to learn, and to hold out."""
+    count = task_lesson_count(beside, config.fit.task_share)
+    if not count:
+        return [], []
+    known, others = known_tasks(learnt), known_tasks(held)
+    few = min(MOST_HELD_OUT_TASKS, _TIMES_EACH * len(others))
+    vary_goals = config.fit.vary_goals
+    return (
+        make_task_lessons(
+            known, others=known, count=count, seed=config.seed, vary_goals=vary_goals
+        ),
+        make_task_lessons(others, others=known, count=few, seed=config.seed, vary_goals=vary_goals),
+    )
 
 
 def _plan(config: RunConfig) -> SftPlan:
     fit = config.fit
     return SftPlan(
-        spans=SPANS,
+        spans=TASK_SPANS if fit.task_share else SPANS,
         steps=fit.steps or None,
         seconds=None if fit.steps else fit.seconds,
         tokens_per_step=fit.tokens_per_step,
@@ -183,6 +230,7 @@ def result_of(config: RunConfig, fitted: Fitted) -> dict[str, Any]:
         "parameters": fitted.parameters,
         "vocabulary": fitted.vocabulary,
         "real_transitions": {"offline": fitted.lessons, "online": 0},
+        "task_lessons": fitted.task_lessons,
         "hard_share": round(fitted.hard_share, 4),
         "steps": result.steps,
         "best_step": result.best_step,
