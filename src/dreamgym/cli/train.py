@@ -15,7 +15,8 @@ from dreamgym.cli.train_sft import clone_with_bars, show_cloned
 from dreamgym.config import dump_toml
 
 Algo = Annotated[
-    str | None, typer.Option("--algo", help="sft: cloning; dpo: won against lost; grpo, ppo: trial.")
+    str | None,
+    typer.Option("--algo", help="sft: cloning; dpo: won against lost; grpo, ppo: trial."),
 ]
 Store = Annotated[
     Path | None, typer.Option("--store", help="The experience store, or a run directory.")
@@ -46,8 +47,7 @@ ThenReal = Annotated[
     typer.Option("--then-real", help="After the dream, at most so many real transitions."),
 ]
 ByCurriculum = Annotated[
-    bool | None,
-    typer.Option("--curriculum/--no-curriculum", help="Practise what is neither easy nor hard."),
+    bool, typer.Option("--curriculum", help="Practise what is neither too easy nor too hard.")
 ]
 
 
@@ -62,7 +62,7 @@ def train(
     world: World = None,
     gate: Gate = None,
     then_real: ThenReal = None,
-    curriculum: ByCurriculum = None,
+    curriculum: ByCurriculum = False,
     seed: options.Seed = None,
     out: options.Out = None,
     resume: options.Resume = False,
@@ -80,7 +80,7 @@ def train(
         "rl.world": _absolute(world, "real"),
         "rl.gate": _absolute(gate, "off"),
         "rl.then_real": then_real,
-        "curriculum.on": curriculum,
+        "curriculum.on": curriculum or None,
         "env.spec": env,
         "policy.model": str(start.absolute()) if start else model,
         "seed": seed,
