@@ -20,6 +20,7 @@ from dreamgym.cli import (
     play,
     records,
     replay,
+    report,
     settings,
     train,
 )
@@ -41,6 +42,7 @@ app.command("play")(play.play)
 app.command("audit")(audit.audit)
 app.command("train")(train.train)
 app.command("eval")(evaluate.evaluate)
+app.command("report")(report.report)
 app.command("import")(records.import_)
 app.command("export")(records.export)
 app.add_typer(replay.app, name="replay")

@@ -40,12 +40,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def tiles(shown: Iterable[tuple[str, str, str]]) -> str:
-    """Return a row of big figures: name, value and a remark each, all plain words."""
+def tiles(shown: Iterable[tuple[str, str, str, int]]) -> str:
+    """Return a row of big figures: name, value and a remark in plain words, and a colour each."""
     cards = "".join(
-        f"<div class='tile'><span class='name'>{escape(name)}</span>"
+        f"<div class='tile c{colour % 8}'><span class='name'>{escape(name)}</span>"
         f"<b>{escape(value)}</b><span class='ci'>{escape(remark)}</span></div>"
-        for name, value, remark in shown
+        for name, value, remark, colour in shown
     )
     return f"<div class='tiles'>{cards}</div>" if cards else ""
 

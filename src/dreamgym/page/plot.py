@@ -15,6 +15,8 @@ WIDTH, HEIGHT = 360, 240
 LEFT, RIGHT, TOP, BOTTOM = 50, 12, 12, 36
 COLOURS = 8
 """The style sheet has so many; further curves begin again with the first."""
+MARKED = 12
+"""Curves of more points than this are drawn without dots on them."""
 
 
 def interval_bar(
@@ -185,7 +187,7 @@ def _line(frame: Frame, one: Series) -> str:
     colour = f"c{one.colour % COLOURS}{' dashed' if one.dashed else ''}"
     places = "L".join(f"{frame.x(p.x)} {frame.y(p.mean)}" for p in one.points)
     parts = [f'<path d="M{places}" class="curve {colour}"/>'] if len(one.points) > 1 else []
-    if len(one.points) <= 40:
+    if len(one.points) <= MARKED:
         parts += [
             f'<circle cx="{frame.x(p.x)}" cy="{frame.y(p.mean)}" r="{2.6 if len(parts) else 4}" '
             f'class="mark {colour}"><title>{escape(_words(one.name, p))}</title></circle>'

@@ -48,9 +48,12 @@ grid-template-columns:repeat(auto-fit,minmax(min(19rem,100%),1fr));gap:.4rem 1.2
 vertical-align:middle}.key i.dashed{border-top-style:dashed}
 .tiles{display:grid;
 grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.7rem;margin:1rem 0}
-.tile{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:.7rem .9rem}
-.tile b{display:block;font-size:1.5rem;line-height:1.3;font-variant-numeric:tabular-nums}
-.tile .name{color:var(--soft);font-size:.78rem;font-weight:600}.tile .ci{white-space:normal}
+.tile{background:var(--card);border:1px solid var(--line);border-top:3px solid var(--c);
+border-radius:.6rem;padding:.6rem .9rem .8rem;display:flex;flex-direction:column}
+.tile b{display:block;font-size:1.5rem;line-height:1.3;margin:auto 0 .1rem;
+font-variant-numeric:tabular-nums}
+.tile .name{color:var(--soft);font-size:.78rem;font-weight:600}.tile .ci{white-space:normal;
+line-height:1.35}td:first-child{min-width:8.5rem}
 details{margin:.5rem 0}summary{cursor:pointer;font-size:.9rem;overflow-wrap:anywhere}
 details pre{margin-top:.4rem}code{font-size:.85em;overflow-wrap:anywhere}
 .turn{display:grid;grid-template-columns:1.6rem 1fr;gap:.1rem .5rem;padding:.4rem 0;

@@ -1,0 +1,47 @@
+"""The report job: read run directories, write one page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dreamgym import build
+from dreamgym.config import ReplayConfig
+from dreamgym.errors import ConfigError, DreamGymError
+from dreamgym.experience.card import load_card
+from dreamgym.files import write_atomically
+from dreamgym.report import RunRecord, read_run, report_page
+from dreamgym.types import Transition
+
+PAGE = "report.html"
+"""The page to read; without another wish it lies in the first run's directory."""
+
+
+def run_report(paths: Sequence[Path], *, out: Path | None = None, title: str = "") -> Path:
+    """Write the page about these runs, and return where it is."""
+    if not paths:
+        raise ConfigError("a report is about at least one run directory")
+    runs = [read_run(path) for path in paths]
+    page = report_page(runs, title=title, look_up=find_references)
+    place = out or paths[0] / PAGE
+    place = place / PAGE if place.is_dir() else place
+    write_atomically(place, page)
+    return place
+
+
+def find_references(run: RunRecord, wanted: Sequence[str]) -> Mapping[str, Transition]:
+    """Find the transitions that a run's dream was shown; a store that is gone has none."""
+    missing = set(wanted)
+    episodes = {name.rpartition("#")[0] for name in wanted}
+    found: dict[str, Transition] = {}
+    try:
+        card = load_card(Path(str(run.settings.get("rl.world", ""))))
+        if not Path(card.store).is_file():
+            return {}
+        with build.make_store(Path(card.store), ReplayConfig(embedder=card.embedder)) as store:
+            for one in store.trajectories(env=card.env):
+                if one.id in episodes:
+                    found |= {step.id: step for step in one.transitions() if step.id in missing}
+    except (DreamGymError, OSError):
+        return found
+    return found

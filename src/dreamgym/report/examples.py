@@ -1,0 +1,135 @@
+"""The parts of a report to read: example tasks of a curriculum, and episodes turn by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import islice
+from typing import Any
+
+from dreamgym import codec
+from dreamgym.page import details, note, section, table
+from dreamgym.report.record import RunRecord
+from dreamgym.runs import read_json_lines
+from dreamgym.types import Source, Step, Trajectory, Transition
+
+LOOKED_AT = 400
+"""Recorded episodes of a run among which examples are chosen."""
+LookUp = Callable[[RunRecord, Sequence[str]], Mapping[str, Transition]]
+"""Finds the transitions that a dream was shown, by their ids."""
+
+
+def no_references(run: RunRecord, wanted: Sequence[str]) -> Mapping[str, Transition]:
+    """Find nothing."""
+    return {}
+
+
+def tasks_section(runs: Sequence[RunRecord]) -> str:
+    """Return some of the tasks that a curriculum made or found worth most."""
+    parts = []
+    for run in runs:
+        rows = list(read_json_lines(run.path / "tasks.jsonl"))
+        if not rows:
+            continue
+        made = [row for row in rows if row.get("source") != Source.REAL.value]
+        ranked = sorted(rows, key=lambda row: -(row.get("value") or 0.0))
+        chosen = {row["id"]: row for row in [*made[:4], *ranked[:6]]}
+        parts.append(
+            f"<h3>{escape(run.name)}: {len(rows)} tasks, {len(made)} of them synthetic</h3>"
+            + table(
+                ("task", "from", "value", "played", "won", "state"),
+                [_task_row(row) for row in chosen.values()],
+            )
+        )
+    if not parts:
+        return ""
+    words = "Four synthetic tasks and the six of highest value, as they stood at the end."
+    return section("Tasks of the curriculum", note(words), *parts)
+
+
+def _task_row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    value = row.get("value")
+    words = str(row.get("goal") or row["id"])
+    return (
+        escape(words if len(words) < 160 else words[:157] + "..."),
+        escape(str(row.get("source", ""))),
+        "" if value is None else f"{value:.3f}",
+        str(row.get("visits", "")),
+        str(row.get("wins", "")),
+        escape(" ".join(str(row[name]) for name in ("state", "reason") if row.get(name))),
+    )
+
+
+def episodes_section(runs: Sequence[RunRecord], *, look_up: LookUp = no_references) -> str:
+    """Return, of each run that keeps episodes, one that was won and one that was not."""
+    parts = [
+        _episode(run, one, look_up)
+        for run in runs
+        for one in choose_examples(read_episodes(run))
+    ]  # fmt: skip
+    if not parts:
+        return ""
+    words = "The first that was won and the first that was not, of each run that kept its episodes."
+    return section("Episodes to read", note(words), *parts)
+
+
+def read_episodes(run: RunRecord) -> Iterator[Trajectory]:
+    """Yield the episodes that a run kept, up to so many of each file."""
+    for path in (run.path / "episodes.jsonl", *sorted((run.path / "episodes").glob("*.jsonl"))):
+        if path.is_file():
+            yield from islice(codec.read_lines(path, Trajectory), LOOKED_AT)
+
+
+def choose_examples(episodes: Iterator[Trajectory]) -> list[Trajectory]:
+    """Return the first episode that was won and the first that was not."""
+    found: dict[tuple[Source, bool], Trajectory] = {}
+    for one in episodes:
+        if one.error is None and one.steps:
+            found.setdefault((one.provenance.source, one.success), one)
+        if len(found) == 2 * len(Source):
+            break
+    return list(found.values())
+
+
+def _episode(run: RunRecord, one: Trajectory, look_up: LookUp) -> str:
+    outcome = "<b class='won'>won</b>" if one.success else "<b class='lost'>not won</b>"
+    wanted = [name for step in one.steps for name in step.references[:2]]
+    known = look_up(run, wanted) if wanted else {}
+    turns = "".join(_turn(number, step, known) for number, step in enumerate(one.steps, start=1))
+    where = "in the dream" if one.provenance.source is Source.DREAM else "for real"
+    return (
+        f"<article><p class='where'>{escape(run.name)} · {escape(one.task.id)} · {where} · "
+        f"{len(one.steps)} steps</p><p>{outcome} "
+        f"<span class='ci'>to reach: {escape(one.task.goal)}</span></p>"
+        + details("the first state", f"<pre>{escape(one.opening.text)}</pre>")
+        + details(f"all {len(one.steps)} turns", turns)
+        + "</article>"
+    )
+
+
+def _turn(number: int, step: Step, known: Mapping[str, Transition]) -> str:
+    result = step.result
+    flags = [
+        name
+        for name, true in (
+            ("refused", result.refused), ("success", result.success),
+            ("ended", result.terminated and not result.success),
+        )
+        if true
+    ]  # fmt: skip
+    chips = "".join(f"<span class='chip'>{flag}</span>" for flag in flags)
+    why = f"<p class='why'>{escape(step.reasoning)}</p>" if step.reasoning else ""
+    shown = [known[name] for name in step.references[:2] if name in known]
+    seen = "".join(
+        f"<p class='why'>after “{escape(one.action)}” it had seen:</p>"
+        f"<pre>{escape(one.next_state)}</pre>"
+        for one in shown
+    )
+    count = len(step.references)
+    references = details(f"{count} references", seen) if seen else ""
+    if count and not seen:
+        references = f"<span class='chip'>{count} references</span>"
+    return (
+        f"<div class='turn'><span>{number}</span><div><b>{escape(step.action.text)}</b>{chips}{why}"
+        f"<pre>{escape(result.observation.text)}</pre>{references}</div></div>"
+    )

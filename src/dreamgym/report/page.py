@@ -1,0 +1,115 @@
+"""The report as a whole: from runs to one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from dreamgym.page import details, document, note, section, table, tiles
+from dreamgym.report.examples import LookUp, episodes_section, no_references, tasks_section
+from dreamgym.report.fitting import audit_section, evaluation_section, supervised_section
+from dreamgym.report.groups import ASIDE, RunGroup, group_runs
+from dreamgym.report.learning import (
+    COURSE,
+    GAPS,
+    TASKS,
+    cost_section,
+    course_section,
+    looked,
+    success_section,
+)
+from dreamgym.report.record import BY_TRIAL, RunRecord
+
+
+def report_page(
+    runs: Sequence[RunRecord],
+    *,
+    title: str = "",
+    extra: Sequence[str] = (),
+    look_up: LookUp = no_references,
+) -> str:
+    """Return the whole page about some runs.
+
+    Args:
+        runs: of any kind; those that differ by their seeds are put together.
+        title: plain words above it all.
+        extra: sections of somebody else's, as HTML, shown first.
+        look_up: finds the references that a dream was shown.
+    """
+    groups = group_runs(runs)
+    trials = [group for group in groups if group.kind == BY_TRIAL]
+    title = title or _title(runs)
+    parts = [
+        f"<h1>{escape(title)}</h1><p class='about'>{escape(_about(runs))}</p>",
+        _headline(trials),
+        *extra,
+        success_section(trials) if trials else "",
+        cost_section(trials) if trials else "",
+        course_section(
+            "Dream against reality, while practising",
+            "Dreams of the policy of that moment, told again for real with the same actions.",
+            GAPS,
+            trials,
+        ),
+        audit_section(runs),
+        course_section("Curriculum", "What was practised, and what it was worth.", TASKS, trials),
+        tasks_section(runs),
+        evaluation_section(runs),
+        course_section("How learning went", "One point per step.", COURSE, trials),
+        *(supervised_section(kind, groups) for kind in ("dpo", "sft", "fit")),
+        episodes_section(runs, look_up=look_up),
+        _settings(runs),
+    ]
+    return document(title, parts)
+
+
+def _title(runs: Sequence[RunRecord]) -> str:
+    names = [run.name for run in runs]
+    return f"Report on {', '.join(names) if len(names) < 4 else f'{len(names)} runs'}"
+
+
+def _about(runs: Sequence[RunRecord]) -> str:
+    envs = sorted({run.env for run in runs if run.env})
+    seeds = sorted({run.seed for run in runs})
+    count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
+    words = f"{count} · seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+    return " · ".join([words, *envs])
+
+
+def _headline(trials: Sequence[RunGroup]) -> str:
+    """Return what one looks for first: what each group reached, and at what cost."""
+    shown = []
+    for group in trials[:4]:
+        before, after = group.spread(looked("before")), group.spread(looked("after"))
+        online = group.spread(lambda run: run.of("real_transitions", "online"))
+        if after is None or online is None:
+            continue
+        remark = f"real success, {online.mean:,.0f} real transitions practised on"
+        start = f"{before.mean:.0%} → " if before else ""
+        shown.append((group.label, f"{start}{after.mean:.0%}", remark, group.colour))
+    return tiles(shown)
+
+
+def _settings(runs: Sequence[RunRecord]) -> str:
+    names = sorted({name for run in runs for name in run.settings})
+    differing = [
+        name
+        for name in names
+        if name not in ASIDE and len({str(run.settings.get(name)) for run in runs}) > 1
+    ]
+    parts = []
+    if differing and len(runs) > 1:
+        rows = [
+            (escape(name), *(escape(str(run.settings.get(name, ""))) for run in runs))
+            for name in differing
+        ]
+        compared = table(("setting", *(run.name for run in runs)), rows)
+        parts.append(details(f"{len(differing)} settings that differ", compared))
+    for run in runs:
+        made = {"run": str(run.path), **{name: str(value) for name, value in run.about.items()}}
+        facts = table(("", ""), [(escape(name), escape(value)) for name, value in made.items()])
+        lines = "\n".join(f"{name} = {value!r}" for name, value in sorted(run.settings.items()))
+        inside = f"{facts}<pre>{escape(lines)}</pre>"
+        parts.append(details(f"{run.name}: command, versions, all settings", inside))
+    words = "Everything that a run depends on is in its folder; this page is made from there."
+    return section("Settings and versions", note(words), *parts)

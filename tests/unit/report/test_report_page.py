@@ -1,0 +1,192 @@
+"""The report: groups over seeds, nothing fetched, nothing made up, and as a browser shows it."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import pytest
+from made_runs import make_audit, make_evaluation, make_fit, make_run, make_trial
+
+from dreamgym.errors import RunDirError
+from dreamgym.report import read_run, report_page
+from dreamgym.report.groups import group_runs
+from dreamgym.types import Source, Split, Transition
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two arms of three seeds, and one run of each other kind."""
+    root = tmp_path_factory.mktemp("runs")
+    gate = make_audit(root / "gate")
+    found = []
+    for seed in range(3):
+        found.append(make_trial(root / f"dream-{seed}", seed=seed, world="d", gate=str(gate)))
+        found.append(make_trial(root / f"real-{seed}", seed=seed, top=0.9))
+    found += [make_evaluation(root / "<judged>"), make_fit(root / "fitted")]
+    found += [make_fit(root / kind, kind=kind) for kind in ("sft", "dpo")]
+    row = {"id": "t", "source": "dream", "state": "active", "value": 0.2, "goal": "a <goal>"}
+    (found[0] / "tasks.jsonl").write_text(json.dumps(row) + "\n")
+    return [read_run(path) for path in found]
+
+
+class Balance(HTMLParser):
+    """Checks that every tag that is opened is closed."""
+
+    empty = frozenset({"meta", "line", "circle", "path", "br"})
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.empty or (
+            tag == "circle" and not self.get_starttag_text().endswith("/>")
+        ):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_every_tag_is_closed_and_nothing_is_fetched(runs):
+    page = report_page(runs)
+    reader = Balance()
+    reader.feed(page)
+    assert reader.open == []
+    assert not re.search(r"(?i)(src|href)=|url\(|@import|<script|https?:", page)
+    assert not re.search(r"\bnan\b|\bNone\b", re.sub(r"<pre>.*?</pre>", "", page, flags=re.S))
+
+
+def test_names_cannot_write_the_page(runs):
+    page = report_page(runs, title="a <h9>")
+    for name in ("<judged>", "<coin>", "<goal>", "<h9>"):
+        assert html.escape(name) in page
+        assert name not in page
+
+
+def test_runs_that_differ_by_seed_and_places_are_one_group(runs):
+    groups = group_runs(runs)
+    assert [(one.label, len(one.runs)) for one in groups[:2]] == [
+        ("grpo in a dream", 3), ("grpo for real", 3),
+    ]  # fmt: skip
+    first = groups[0]
+    looks = [run.metrics[0]["real/success"] for run in first.runs]
+    curve = first.curve("real/success", share=True)
+    assert [point.x for point in curve] == [0, 10, 20, 30]
+    assert curve[0].mean == pytest.approx(sum(looks) / 3)
+    assert curve[0].low < min(looks)
+
+
+def test_other_settings_are_another_group_that_says_so(tmp_path):
+    made = [make_trial(tmp_path / name, **{"rl.kl": kl}) for name, kl in (("a", 0.1), ("b", 0.5))]
+    assert [one.label for one in group_runs([read_run(path) for path in made])] == [
+        "grpo for real (kl 0.1)", "grpo for real (kl 0.5)",
+    ]  # fmt: skip
+
+
+def test_one_seed_has_the_interval_of_its_look_and_a_longer_run_goes_on_alone(tmp_path):
+    short, long = (
+        read_run(make_trial(tmp_path / f"{steps}", seed=steps, steps=30, finished=steps > 10))
+        for steps in (10, 30)
+    )
+    (alone,) = group_runs([long])
+    assert alone.curve("real/success")[0].low is not None
+    assert alone.curve("reward/success")[0].low is None
+    cut = short.metrics[:15]
+    both = group_runs([long, type(short)(short.path, short.kind, short.about, short.settings, cut,
+                                         None)])[0]  # fmt: skip
+    assert [point.x for point in both.curve("real/success")] == [0, 10, 20, 30]
+
+
+def test_every_kind_of_run_has_its_part(runs):
+    page = report_page(runs)
+    for words in (
+        "Success over training", "What it reached", "May one train", "the gate is <b>open</b>",
+        "Curriculum", "Tasks of the curriculum", "Judged for real", "How learning went",
+        "Learning from demonstrations", "won and lost", "Fitting the experience model",
+        "Episodes to read", "Settings and versions", "Trained without a gate: real-0",
+        "Dream against reality, while practising",
+    ):  # fmt: skip
+        assert words in page, words
+    assert "27,000" in page
+    assert "21,724" in page
+
+
+def test_a_run_that_is_not_finished_is_told_and_not_counted(tmp_path):
+    run = read_run(make_trial(tmp_path / "going", finished=False))
+    page = report_page([run])
+    assert "Not finished, so with no figures here: going" in page
+    assert "class='tile" not in page
+
+
+def test_references_of_a_dreamed_episode_are_shown(runs):
+    step = Transition("a#1", "a", 1, "e", "t", "g", Split.TRAIN, Source.REAL, "s", "open box",
+                      "a box with <dust>", 0.0, False, False, False)  # fmt: skip
+    page = report_page(runs, look_up=lambda run, wanted: {"a#1": step})
+    assert "nothing was ever in it" in page
+    assert "a box with &lt;dust&gt;" in page
+    assert "2 references" in report_page(runs)
+
+
+def test_a_folder_that_is_no_run_is_told(tmp_path):
+    with pytest.raises(RunDirError, match="it has no run.json"):
+        read_run(tmp_path)
+
+
+def test_a_shut_gate_is_told_with_its_reasons(tmp_path):
+    page = report_page([read_run(make_audit(tmp_path / "audit", opened=False))])
+    assert "the gate is <b>shut</b>" in page
+    assert "precision &lt;is&gt; too low" in page
+
+
+def test_a_run_of_any_command_can_be_shown(tmp_path):
+    page = report_page([read_run(make_run(tmp_path / "c", command="collect", settings={}))])
+    assert "Settings and versions" in page
+
+
+MEASURE = """
+<script>
+addEventListener("load", () => {
+  const frame = document.querySelector("iframe"), inside = frame.contentDocument;
+  const root = inside.documentElement;
+  const boxes = [...inside.querySelectorAll("svg.plot")].map((one) => one.getBoundingClientRect());
+  const ink = getComputedStyle.call(frame.contentWindow, inside.body).color;
+  document.title = JSON.stringify({
+    wide: root.scrollWidth, room: root.clientWidth, plots: boxes.length, ink,
+    small: boxes.filter((box) => box.width < 200 || box.height < 100).length,
+    headings: inside.querySelectorAll("h2").length,
+  });
+});
+</script>
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (1200, True)])
+def test_a_browser_shows_it_without_scrolling_sideways(runs, tmp_path, width, dark):
+    page = html.escape(report_page(runs), quote=True)
+    frame = f'<iframe style="width:{width}px;height:900px" srcdoc="{page}"></iframe>'
+    (tmp_path / "frame.html").write_text(f"<!doctype html><body>{frame}{MEASURE}")
+    done = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000",
+         f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--window-size=1400,1000",
+         f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
+         (tmp_path / "frame.html").as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    seen = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", done.stdout)[1]))
+    assert seen["wide"] <= seen["room"] <= width
+    assert seen["plots"] > 10
+    assert seen["small"] == 0
+    assert seen["headings"] >= 10
+    lightness = sum(map(int, re.findall(r"\d+", seen["ink"])[:3]))
+    assert (lightness > 380) == dark
