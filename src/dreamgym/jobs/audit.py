@@ -17,12 +17,12 @@ from dreamgym.dreams import Dream
 from dreamgym.envs.world import RealWorld
 from dreamgym.errors import ConfigError
 from dreamgym.files import write_atomically
-from dreamgym.protocols import LLM
 from dreamgym.runs import RunDir
 from dreamgym.types import Source, Split, Trajectory, derive_seed
 
 if TYPE_CHECKING:
     from dreamgym.llm.breaker import EventSink
+    from dreamgym.llm.stack import StackedLLM
 
 PAGE = "audit.html"
 """The page to read, in the run directory."""
@@ -51,8 +51,7 @@ async def run_audit(
             stack.push_async_callback(server.close)
         dream = dreams.open_named(wanted.world, config, llm=server)
         stack.push_async_callback(dream.close)
-        judge = server if wanted.judge else None
-        return await audit_dream(dream, config, run, judge=judge, on_progress=on_progress)
+        return await audit_dream(dream, config, run, server=server, on_progress=on_progress)
 
 
 async def audit_dream(
@@ -60,10 +59,10 @@ async def audit_dream(
     config: RunConfig,
     run: RunDir,
     *,
-    judge: LLM | None = None,
+    server: StackedLLM | None = None,
     on_progress: Callable[[float, str], None] = lambda share, stage: None,
 ) -> AuditReport:
-    """Audit a dream that is open; the judge is not closed."""
+    """Audit a dream that is open; the server judges where a judge is wanted."""
     wanted = config.audit
     async with AsyncExitStack() as stack:
         spec = wanted.env or dream.card.env
@@ -82,7 +81,7 @@ async def audit_dream(
                 memory=dream.memory,
                 real=real,
                 remembered=dreams.recorded_openings(dream.store, dream.card.env).keys(),
-                judge=judge,
+                judge=server if wanted.judge else None,
             ),
             trajectories,
             players=players,
@@ -99,6 +98,7 @@ async def audit_dream(
             "policies": list(names),
             "seed": config.seed,
             "version": __version__,
+            "llm": server.metrics() if server is not None else None,
             **report.plain(),
         }
     )

@@ -73,24 +73,24 @@ def make_engine(spec):
     return Engine(spec)
 
 
+def told(prompt):
+    """Answer the prompt of a step as the staircase does."""
+    state, action = re.search(
+        r"Current state:\n(.*?)\n\nAction: ([^\n]*)", prompt, re.DOTALL
+    ).groups()
+    state = re.sub(r"#\d+ ", "", state)
+    after = climb(int(re.search(r"stair (\d+)", state)[1]), action)
+    top = after == HEIGHT
+    say = StepAnswer(
+        diff(state, state if after is None else look(after)), "by the rules",
+        refused=after is None, done=top, success=top, reward=float(top),
+    )  # fmt: skip
+    return step_answer_text(say, style=Style.FULL)
+
+
 def dreaming():
     """A language model that answers every step as the staircase does."""
-
-    def answer(request):
-        prompt = flat_prompt(request.prompt)
-        state, action = re.search(
-            r"Current state:\n(.*?)\n\nAction: ([^\n]*)", prompt, re.DOTALL
-        ).groups()
-        state = re.sub(r"#\d+ ", "", state)
-        after = climb(int(re.search(r"stair (\d+)", state)[1]), action)
-        top = after == HEIGHT
-        say = StepAnswer(
-            diff(state, state if after is None else look(after)), "by the rules",
-            refused=after is None, done=top, success=top, reward=float(top),
-        )  # fmt: skip
-        return step_answer_text(say, style=Style.FULL)
-
-    return ScriptedLLM(answer)
+    return ScriptedLLM(lambda request: told(flat_prompt(request.prompt)))
 
 
 class Climber:

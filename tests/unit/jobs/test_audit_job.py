@@ -5,13 +5,14 @@ import json
 from dataclasses import replace
 
 import pytest
-from stairs_engine import dreaming
+from stairs_engine import dreaming, told
 
 from dreamgym.config import AuditConfig, DreamConfig, load_config
 from dreamgym.dreams import card_for, dream_over
 from dreamgym.errors import ConfigError
 from dreamgym.jobs.audit import audit_dream, plan_of, read_held_out, run_audit
 from dreamgym.jobs.collect import run_collect
+from dreamgym.llm import ChaosServer, Fault
 from dreamgym.runs import open_run
 
 SPEC = "py/stairs_engine:make_engine"
@@ -83,6 +84,52 @@ def test_without_policies_no_real_step_is_taken_and_the_gate_stays_shut(folder, 
     assert report.cost.real_steps == 0
     assert report.on_policy == ()
     assert "on-policy precision was not measured" in report.reasons
+
+
+FAIR = {"causal_consistency": 2, "diversity": 1, "informativeness": 1, "hallucination": 2}
+
+
+def told_or_judged(prompt):
+    """Answer steps as the staircase does, and judge only what was refused."""
+    if "You judge a simulator" not in prompt:
+        return told(prompt)
+    if "The simulator says: the action is refused" in prompt:
+        return json.dumps({"rubric_scores": FAIR})
+    return "Splendid, ten out of ten!"
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1])
+def test_a_model_over_http_is_audited_and_judged_over_one_server(folder, tmp_path, rate):
+    spoilt = (Fault.SERVER_ERROR, Fault.CUT_JSON, Fault.EMPTY_TEXT, Fault.HANG_UP)
+    run = new_run(tmp_path / "run")
+    with ChaosServer(told_or_judged, rate=rate, kinds=spoilt, seed=3) as server:
+        config = settings(
+            folder, "audit.world='llm'", f"replay.store='{folder / 'memory.sqlite'}'",
+            f"llm.url='{server.base_url}'", "llm.model='chaos'", "llm.retries=4",
+            "audit.judge=12", "dream.longest_answer=300",
+        )  # fmt: skip
+        report = asyncio.run(run_audit(config, run))
+    run.close()
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert report.one_step.steps > report.one_step.failed
+    assert (server.counts["right"] < server.counts["requests"]) == (rate > 0)
+    assert report.one_step.figures.exact.mean == 1.0, "what was delivered is right"
+    assert result["judge"]["cases"] == 12
+    assert 0 < result["judge"]["unread"] < 12
+    assert result["judge"]["diversity"]["mean"] == 1.0, "what cannot be read is no zero"
+    assert result["judge"]["diversity"]["count"] == 12 - result["judge"]["unread"]
+    assert result["llm"]["llm/billed_calls"] <= server.counts["requests"]
+    asked = {payload["max_tokens"] for payload in server.payloads}
+    assert asked == {200, 300}, "verdicts and steps"
+
+
+def test_a_model_that_was_not_fitted_needs_a_store(folder, tmp_path):
+    run = new_run(tmp_path / "run")
+    config = settings(folder, "audit.world='llm'", "llm.url='http://127.0.0.1:9/v1'",
+                      "llm.model='none'")  # fmt: skip
+    with pytest.raises(ConfigError, match="store is needed, none was named: give --store"):
+        asyncio.run(run_audit(config, run))
+    run.close()
 
 
 def test_the_same_seed_draws_the_same_episodes(folder):
