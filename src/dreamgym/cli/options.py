@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,8 @@ from dreamgym.errors import DreamGymError, LLMBudget, LLMDown
 from dreamgym.runs import RunDir, open_run
 from dreamgym.types import digest
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""How systems say that nothing more can be written."""
 TRY_AGAIN = 75
 """The exit status of a run whose language model stayed away or whose budget is spent."""
 
@@ -74,6 +77,11 @@ def running(run: RunDir, *, resumable: bool) -> Iterator[None]:
     except DreamGymError:
         run.discard()
         raise
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        why = f"error: {error.strerror}: {run.path} cannot be written to. Make room."
+        raise _stopped(why, run, resumable=resumable, code=1) from None
     except KeyboardInterrupt:
         raise _stopped("Interrupted.", run, resumable=resumable, code=130) from None
     finally:

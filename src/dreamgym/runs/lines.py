@@ -16,12 +16,15 @@ class LineWriter:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         _drop_torn_line(path)
-        self._file = path.open("a", encoding="utf-8", newline="\n")
+        # Unbuffered: what a full disk refused must not be tried again when the file is closed.
+        self._file = path.open("ab", buffering=0)
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append a record."""
-        self._file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
-        self._file.flush()
+        line = json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+        left = memoryview(line.encode())
+        while left:
+            left = left[self._file.write(left) :]
 
     def close(self) -> None:
         """Close the file."""
