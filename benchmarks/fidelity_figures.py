@@ -1,18 +1,24 @@
 """The paper's Figures 4 and 5 in small, and what each check is worth.
 
     python benchmarks/fidelity.py --out runs/fidelity --stages 4        # records and policies first
-    python benchmarks/fidelity_figures.py --out runs/fidelity data ablation checks
+    python benchmarks/fidelity_figures.py --out runs/fidelity data ablation checks second mix
 
 `data`: audit figures against the number of recorded steps, for two model sizes (Figure 5).
 `ablation`: full, without history, reasoning, references (Figure 4). `checks`: the same dream with
-one check off, or with more pessimism; nothing is fitted anew. Stages with a result are not
-repeated.
+one check off, or with more pessimism; nothing is fitted anew. `second`: the same dream with another
+seed's beside it that must agree. `mix`: what the offline mix is made of: as recorded, with rollouts
+of the warm-started policy on train tasks (counted as offline, as all recorded steps are), with as
+many more episodes of the usual mix, and with other shares of refused steps. Stages with a result
+are not repeated.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from fidelity import ENVS, run
@@ -33,7 +39,20 @@ CHECKS = {
     "known pages only": ["dream.known_pages=true"],
     "sure of 0.3": ["dream.min_confidence=0.3"],
     "sure of 0.6": ["dream.min_confidence=0.6"],
+    "alike 0.7": ["dream.min_similarity=0.7"],
+    "alike 0.9": ["dream.min_similarity=0.9"],
 }
+STUDIES = ("data", "ablation", "checks", "second", "mix")
+SECOND = {"agree on flags": "flags", "agree on states": "states"}
+MIXES = {
+    "mix as recorded": ("", []),
+    "mix with rollouts": ("warm", []),
+    "mix with more of it": ("mixed", []),
+    "mix few refusals": ("", ["fit.refused_share=0.1"]),
+    "mix half refused": ("", ["fit.refused_share=0.5"]),
+    "mix with rollouts half refused": ("warm", ["fit.refused_share=0.5"]),
+}
+"""Whose episodes are added to the records, and settings of the fit."""
 
 
 def settings(words: list[str]) -> list[str]:
@@ -41,13 +60,51 @@ def settings(words: list[str]) -> list[str]:
     return [word for setting in words for word in ("--set", setting)]
 
 
-def fitted(here: Path, name: str, *, model: str, more: list[str]) -> Path:
-    """Fit a dream on the records of a study, unless it is there."""
+def fitted(
+    here: Path, name: str, *, model: str, more: list[str], store: Path | None = None
+) -> Path:
+    """Fit a dream on the records of a study, or on others, unless it is there."""
     out = here / f"dream-{name.replace(' ', '-')}"
-    store = str(here / "experience.sqlite")
-    run(["fit", "--store", store, "--model", model, "--set", "fit.threads=1", *settings(more),
+    learnt = str(store or here / "experience.sqlite")
+    run(["fit", "--store", learnt, "--model", model, "--set", "fit.threads=1", *settings(more),
          "--out", str(out)])  # fmt: skip
     return out
+
+
+def with_episodes_of(here: Path, policy: str, asked: argparse.Namespace) -> Path:
+    """Return a copy of the study's records with episodes of a policy on train tasks added."""
+    store = here / f"experience-{policy}.sqlite"
+    if not store.exists():
+        half = store.with_suffix(".part")
+        half.unlink(missing_ok=True)
+        with (
+            closing(sqlite3.connect(here / "experience.sqlite")) as old,
+            closing(sqlite3.connect(half)) as new,
+        ):
+            old.backup(new)
+        os.replace(half, store)
+    spec, steps = ENVS[asked.env]
+    who = str(here / "warm") if policy == "warm" else policy
+    run(["collect", "--env", spec, "--set", f"collect.max_steps={steps}", "--policy", who,
+         "--split", "train", "--tasks", "300", "--episodes", str(asked.rollouts),
+         "--seed", str(asked.seed + 50), "--store", str(store),
+         "--out", str(here / f"collect-{policy}")])  # fmt: skip
+    return store
+
+
+def mixed(here: Path, name: str, asked: argparse.Namespace) -> dict[str, object]:
+    """Fit on one mix of records, audit, and return the figures with what was learnt from."""
+    policy, more = MIXES[name]
+    store = with_episodes_of(here, policy, asked) if policy else None
+    budget = [f"fit.steps={asked.steps}", f"seed={asked.seed}"]
+    dream = fitted(here, name, model="1m", more=[*budget, *more], store=store)
+    learnt = json.loads((dream / "result.json").read_text())
+    figures = audited(here, dream, name, steps=ENVS[asked.env][1], more=[])
+    return {
+        **figures,
+        "lessons": learnt["real_transitions"]["offline"],
+        "hard": round(learnt["hard_share"], 2),
+    }
 
 
 def audited(
@@ -71,7 +128,14 @@ def audited(
         key: None if value["mean"] is None else round(value["mean"], 3)
         for key, value in figures.items()
     }
-    return {"name": name, **rounded, "unknown": policy["unknown"], "failed": policy["failed"]}
+    return {
+        "name": name,
+        **rounded,
+        "unknown": policy["unknown"],
+        "failed": policy["failed"],
+        "steps unknown": one["unknown"],
+        "seconds": round(found["cost"]["seconds"]),
+    }
 
 
 def rows_of(study: str, folder: Path, asked: argparse.Namespace) -> list[dict[str, object]]:
@@ -92,6 +156,17 @@ def rows_of(study: str, folder: Path, asked: argparse.Namespace) -> list[dict[st
             dream = fitted(here, name, model="1m", more=[*budget, *more])
             rows.append(audited(here, dream, name, steps=steps, more=[]))
             print(json.dumps(rows[-1]), flush=True)
+    elif study == "second":
+        more = [*budget, f"seed={asked.seed + 10}"]
+        other = fitted(here, "second", model="1m", more=more)
+        for name, what in {"alone": "", **SECOND}.items():
+            more = [f"dream.second={other}", f"dream.agree_on={what}"] if what else []
+            rows.append(audited(here, here / "dream", name, steps=steps, more=more))
+            print(json.dumps(rows[-1]), flush=True)
+    elif study == "mix":
+        for name in MIXES:
+            rows.append(mixed(here, name, asked))
+            print(json.dumps(rows[-1]), flush=True)
     else:
         for name, more in CHECKS.items():
             rows.append(audited(here, here / "dream", name, steps=steps, more=more))
@@ -102,12 +177,13 @@ def rows_of(study: str, folder: Path, asked: argparse.Namespace) -> list[dict[st
 def main() -> None:
     """Run the studies that are asked for, and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("study", nargs="+", choices=["data", "ablation", "checks"])
+    parser.add_argument("study", nargs="+", choices=STUDIES)
     parser.add_argument("--out", type=Path, default=Path("runs/fidelity"))
     parser.add_argument("--env", default="coin", choices=list(ENVS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", nargs="+", default=["1m", "3m"], help="sizes for `data`")
     parser.add_argument("--steps", type=int, default=250, help="updates of each fit")
+    parser.add_argument("--rollouts", type=int, default=500, help="episodes added for `mix`")
     asked = parser.parse_args()
     for study in asked.study:
         rows = rows_of(study, asked.out, asked)
