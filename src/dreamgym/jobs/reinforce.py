@@ -22,6 +22,7 @@ from dreamgym.config import RunConfig
 from dreamgym.errors import ConfigError
 from dreamgym.jobs.audit import thresholds_of
 from dreamgym.jobs.curriculum import write_pool
+from dreamgym.jobs.familiar import familiar
 from dreamgym.jobs.practice import make_probe, open_grounds
 from dreamgym.jobs.train import save_policy
 from dreamgym.jobs.trainee import load_start, make_trainee
@@ -30,7 +31,6 @@ from dreamgym.models.as_llm import LocalLLM
 from dreamgym.models.requirement import torch
 from dreamgym.rollout.groups import GroupPlan
 from dreamgym.runs import RunDir
-from dreamgym.train.familiar import familiar
 from dreamgym.train.loop import LoopPlan, run_loop
 from dreamgym.train.progress import Progress, Watch
 from dreamgym.train.transfer import SwitchRule, WatchRule

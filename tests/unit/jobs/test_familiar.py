@@ -1,6 +1,6 @@
 """Names that people of other trainers look for."""
 
-from dreamgym.train.familiar import NAMES, familiar
+from dreamgym.jobs.familiar import NAMES, familiar
 
 
 def test_figures_are_found_under_both_names():
