@@ -1,6 +1,7 @@
 """The installed command line, run as a user runs it."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,23 @@ class Game:
 def make_engine(spec):
     return Engine(spec)
 '''
+
+
+@pytest.fixture(scope="session")
+def small_start(small_dream, tmp_path_factory):
+    """A copy of the folder of `small_dream`, with `start`: a policy that was cloned a little."""
+    folder = tmp_path_factory.mktemp("start")
+    shutil.copytree(small_dream, folder, dirs_exist_ok=True)
+    words = (
+        "train", "--store", "data", "--demos", "8", "--steps", "14", "--out", "start",
+        "--set", "train.tokens_per_step=384", "--set", "train.threads=1", "--set",
+        "train.behaviour=expert", "--set", "policy.vocabulary=400",
+    )  # fmt: skip
+    done = subprocess.run(
+        [str(DREAMGYM), *words], cwd=folder, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return folder
 
 
 @pytest.fixture

@@ -23,15 +23,10 @@ QUICK = (
 
 
 @pytest.fixture(scope="module")
-def place(small_dream, tmp_path_factory):
-    """A folder with a small dream and a policy that was cloned a little."""
+def place(small_start, tmp_path_factory):
+    """A folder of one's own with a small dream and a policy that was cloned a little."""
     folder = tmp_path_factory.mktemp("reinforce")
-    shutil.copytree(small_dream, folder, dirs_exist_ok=True)
-    command(
-        folder, "train", "--store", "data", "--demos", "8", "--steps", "14", "--out", "start",
-        "--set", "train.tokens_per_step=384", "--set", "train.threads=1", "--set",
-        "train.behaviour=expert", "--set", "policy.vocabulary=400",
-    )  # fmt: skip
+    shutil.copytree(small_start, folder, dirs_exist_ok=True)
     return folder
 
 
