@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dreamgym.agents import Behaviour, make_behaviour
 from dreamgym.agents.behaviour import AgentFactory
 from dreamgym.agents.language_model import LanguageModelAgent
-from dreamgym.agents.policy import ChatAgent, CompactAgent, Manner, listed_actions
+from dreamgym.agents.policy import Manner, PolicyAgent, listed_actions
 from dreamgym.agents.policy_card import (
     CARD,
     Choose,
@@ -25,8 +25,8 @@ from dreamgym.agents.policy_card import (
     model_folder,
     read_changes,
 )
-from dreamgym.agents.policy_prompt import Format
-from dreamgym.agents.policy_tokens import CompactWriter
+from dreamgym.agents.policy_tokens import Writer
+from dreamgym.agents.policy_writers import writer_for
 from dreamgym.config import EnvConfig, LlmConfig, ReplayConfig
 from dreamgym.envs.world import RealWorld, open_world
 from dreamgym.errors import ConfigError, did_you_mean
@@ -165,6 +165,14 @@ def make_policy(
     return lambda slot: chosen
 
 
+def env_of_policy(name: str) -> str | None:
+    """Return the environment that a trained policy plays, or None where the name means no such."""
+    folder = model_folder(Path(name.partition("?")[0]))
+    if folder is None or not (folder / CARD).is_file():
+        return None
+    return load_policy_card(folder).env
+
+
 def _plain_agent(llm: LLM, env: Env, seed: int) -> Agent:
     return LanguageModelAgent(llm, seed)
 
@@ -172,25 +180,13 @@ def _plain_agent(llm: LLM, env: Env, seed: int) -> Agent:
 def make_model_agents(llm: LocalLLM, card: PolicyCard) -> AgentFactory:
     """Return what makes the agents of a policy, one per episode, all over the same model."""
     manner = Manner(temperature=card.temperature, options=_make_options(card))
-    if card.format is Format.COMPACT:
-        writer = make_writer(llm, card)
-        return lambda env, seed: CompactAgent(llm, writer, seed, manner=manner)
-    return lambda env, seed: ChatAgent(
-        llm,
-        seed,
-        manner=manner,
-        window=card.window,
-        list_actions=card.list_actions,
-        think=card.think,
-        max_tokens=card.longest_action,
-    )
+    writer = make_writer(llm, card)
+    return lambda env, seed: PolicyAgent(llm, writer, seed, manner=manner)
 
 
-def make_writer(llm: LocalLLM, card: PolicyCard) -> CompactWriter:
-    """Return how a policy in the compact format writes its episodes."""
-    return CompactWriter(
-        llm.tokenizer, llm.positions, card.longest_action, card.window, card.list_actions
-    )
+def make_writer(llm: LocalLLM, card: PolicyCard) -> Writer:
+    """Return how a policy writes its episodes."""
+    return writer_for(card, llm.tokenizer, positions=llm.positions)
 
 
 def _make_options(card: PolicyCard) -> Callable[[Observation], Sequence[str]] | None:

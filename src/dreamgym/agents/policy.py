@@ -1,7 +1,8 @@
-"""Policies that are language models: one that generates, one that chooses, one that chats.
+"""Policies that are language models: one that is asked in tokens, one that is asked in words.
 
-All answer with the tokens they sampled, so that they can be trained on what they did. An agent is
-made for one episode: it remembers how the episode opened, and nothing else.
+The first speaks or chooses, with a model of this process; the second speaks, with any. Both answer
+with the tokens they sampled, where the model tells, so that they can be trained on what they did.
+An agent is made for one episode: it remembers how the episode opened, and nothing else.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dreamgym.agents.policy_prompt import chat_prompt, read_chat, read_compact, with_states
-from dreamgym.agents.policy_tokens import ALL, CompactWriter, Ids
+from dreamgym.agents.policy_prompt import chat_prompt, read_chat, with_states
+from dreamgym.agents.policy_tokens import ALL, Ids, Writer
 from dreamgym.protocols import LLM
 from dreamgym.types import (
     Action,
@@ -49,11 +50,11 @@ class Manner:
     """Gives the actions to choose among; where there are none, the policy speaks freely."""
 
 
-class CompactAgent:
-    """Plays in the compact format."""
+class PolicyAgent:
+    """Plays with a model that is asked in tokens, in the format of its writer."""
 
     def __init__(
-        self, model: TokenModel, writer: CompactWriter, seed: int, *, manner: Manner | None = None
+        self, model: TokenModel, writer: Writer, seed: int, *, manner: Manner | None = None
     ) -> None:
         self._model, self._writer, self._seed = model, writer, seed
         self._manner = manner or Manner()
@@ -73,8 +74,7 @@ class CompactAgent:
             temperature=self._manner.temperature,
             seed=seed,
         )
-        words, ended = self._writer.read(tokens.ids)
-        return Action(read_compact(words, ended=ended), tokens)
+        return Action(self._writer.action(tokens.ids), tokens)
 
     async def _choose(self, prompt: Ids, options: Sequence[str], seed: int) -> Action:
         candidates = [self._writer.answer(action) for action in options]
@@ -93,7 +93,7 @@ def listed_actions(now: Observation) -> Sequence[str]:
 
 
 def prompt_of(
-    writer: CompactWriter, goal: str, past: Sequence[tuple[Observation, Step]], now: Observation
+    writer: Writer, goal: str, past: Sequence[tuple[Observation, Step]], now: Observation
 ) -> Ids:
     """Return the tokens before the next action, with earlier ones as they were sampled."""
     turns = [
@@ -122,7 +122,7 @@ def log_share(scores: Sequence[float], chosen: int, temperature: float) -> float
 
 
 class ChatAgent:
-    """Plays by chat, with any language model."""
+    """Plays by chat, with any language model, also one that is not in this process."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class ChatAgent:
         answer = await self._llm.complete(
             Request(
                 chat_prompt(
-                    task,
+                    task.goal,
                     turns[first:],
                     now,
                     list_actions=self._list_actions,

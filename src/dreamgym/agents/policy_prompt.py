@@ -1,6 +1,6 @@
 """How a policy is asked and how its answers are read, in two formats.
 
-*Chat* is for instruct models: a question per turn, answered `<think>..</think><action>..</action>`.
+*Chat* is for instruct models: questions, answered `<think>..</think><action>..</action>`.
 *Compact* is for small models trained on it: the episode is one growing text with marks,
 `<goal>..<state>..<act>action<end><state>..<act>action<end>`, so that nothing is ever read twice.
 Both directions of both formats stand here, because they change together; `policy_tokens.py` turns
@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 
-from dreamgym.types import Message, Observation, Step, Task, digest
+from dreamgym.types import Message, Observation, Step, digest
 
 MARKS = ("<goal>", "<state>", "<act>", "<end>")
 """The special words of the compact format: one token each in a vocabulary made for it."""
@@ -29,6 +29,8 @@ class Format(StrEnum):
 
     CHAT = "chat"
     """A chat per turn, for instruct models."""
+    CONVERSATION = "conversation"
+    """The same answers in one growing chat per episode."""
     COMPACT = "compact"
     """One growing text with marks per episode, for small models trained on it."""
 
@@ -96,7 +98,7 @@ _THOUGHT = re.compile(r"(?is)^.*?</think>")
 
 
 def chat_prompt(
-    task: Task,
+    goal: str,
     past: Sequence[tuple[Observation, str]],
     now: Observation,
     *,
@@ -106,21 +108,26 @@ def chat_prompt(
     """Return the question of one turn.
 
     Args:
-        task: with its goal.
+        goal: of the task.
         past: the earlier turns to show: the state, and the action taken in it.
         now: the current state.
         list_actions: show the admissible actions, where the environment lists them.
         think: ask for reasoning before the action.
     """
-    parts = [f"Task: {_one_line(task.goal)}"]
+    parts = [f"Task: {_one_line(goal)}"]
     if past:
         turns = [f"State:\n{state.text}\nAction: {action}" for state, action in past]
         parts.append("Your latest turns:\n" + "\n".join(turns))
-    parts.append(f"Current state:\n{now.text or '(empty)'}")
-    if list_actions and now.admissible:
-        parts.append("Possible actions: " + "; ".join(now.admissible))
+    parts.append(chat_state(now, list_actions=list_actions))
     system = SYSTEM + (_THINK if think else _PLAIN)
     return Message("system", system), Message("user", "\n\n".join(parts))
+
+
+def chat_state(now: Observation, *, list_actions: bool = True) -> str:
+    """Return what a question says about the current state; in a conversation, all it says."""
+    listed = list_actions and now.admissible
+    actions = "\n\nPossible actions: " + "; ".join(now.admissible or ()) if listed else ""
+    return f"Current state:\n{now.text or '(empty)'}{actions}"
 
 
 def chat_answer(action: str, *, thought: str = "") -> str:

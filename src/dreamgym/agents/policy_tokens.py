@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
-from dreamgym.agents.policy_prompt import compact_answer, goal_text, state_text
+from dreamgym.agents.policy_prompt import compact_answer, goal_text, read_compact, state_text
 from dreamgym.errors import AgentError
-from dreamgym.types import Observation
+from dreamgym.types import Message, Observation
 
 Ids = tuple[int, ...]
 Turns = Sequence[tuple[Observation, Ids]]
@@ -39,8 +39,25 @@ class Spelling(Protocol):
     def decode(self, ids: Sequence[int], *, skip_special: bool = False) -> str:
         """Return the text of ids."""
 
-    def prompt_ids(self, prompt: str) -> list[int]:
-        """Return the ids of a text that opens a prompt."""
+    def prompt_ids(self, prompt: str | Sequence[Message]) -> list[int]:
+        """Return the ids of a text that opens a prompt, or of a chat up to the next answer."""
+
+
+class Writer(Protocol):
+    """How a policy reads and writes its episodes, in tokens."""
+
+    @property
+    def longest_action(self) -> int:
+        """Tokens after which an answer is cut off."""
+
+    def prompt(self, goal: str, past: Turns, now: Observation) -> Ids:
+        """Return all that is read before an action is chosen."""
+
+    def answer(self, action: str) -> Ids:
+        """Return an action as the model should write it."""
+
+    def action(self, ids: Ids) -> str:
+        """Return the action that an answer means; one that means none is unreadable, no error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +103,11 @@ class CompactWriter:
         """Return the words of an answer, and whether it came to an end of its own."""
         ended = bool(ids) and ids[-1] in self.spelling.end_ids
         return self.spelling.decode(ids[:-1] if ended else ids), ended
+
+    def action(self, ids: Ids) -> str:
+        """Return the action that an answer means."""
+        words, ended = self.read(ids)
+        return read_compact(words, ended=ended)
 
     def _spell_answer(self, action: str) -> Ids:
         return (*self.spelling.encode(compact_answer(action)), min(self.spelling.end_ids))

@@ -82,7 +82,7 @@ def train(
         "rl.then_real": then_real,
         "curriculum.on": curriculum or None,
         "env.spec": env,
-        "policy.model": str(start.absolute()) if start else model,
+        "policy.model": _absolute(str(start), "smollm2") if start else model,
         "seed": seed,
         "replay.store": str(options.store_at(store).absolute()) if store else None,
     }

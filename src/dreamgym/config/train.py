@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dreamgym.errors import ConfigError, did_you_mean
 
-FORMATS = ("auto", "compact", "chat")
+FORMATS = ("auto", "compact", "conversation", "chat")
 CHOICES = ("nothing", "listed", "known")
 ALGORITHMS = ("sft", "dpo", "grpo", "ppo", "rloo", "gigpo")
 
@@ -16,9 +16,10 @@ class PolicyConfig:
     """What a policy is and how it is asked. A trained policy keeps all of it on its card."""
 
     model: str = "1m"
-    """A size from scratch (1m, 3m, 10m), a model folder, or the run of a fit or a training."""
+    """A size from scratch (1m, 3m, 10m), smollm2, a model folder, or a run of fit or train."""
     format: str = "auto"
-    """How it is asked: compact or chat; auto takes what the model's vocabulary is made for."""
+    """compact for small models; conversation (a chat that grows), or chat (anew in every turn), for
+    instruct models; auto takes what the model's vocabulary is made for."""
     window: int = -1
     """Earlier turns that it is shown; -1 means all, as far as the model reads."""
     list_actions: bool = False
@@ -77,6 +78,10 @@ class TrainConfig:
     """Updates between looks at the held-out curve, and between checkpoints."""
     threads: int = 0
     """Threads of one update; 0 means one per core."""
+    lora_rank: int = 0
+    """Train adapters of this rank beside the weights (LoRA); 0 trains the weights themselves."""
+    lora_alpha: float = 32.0
+    """How much adapters count: they are multiplied by alpha / rank."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -85,11 +90,12 @@ class TrainConfig:
         for name in ("demos", "steps", "tokens_per_step", "eval_every"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"train.{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("patience", "threads", "warmup_steps"):
+        for name in ("patience", "threads", "warmup_steps", "lora_rank"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"train.{name} is {getattr(self, name)}; it must be at least 0")
-        if self.learning_rate <= 0:
-            raise ConfigError(f"train.learning_rate is {self.learning_rate}; it must be above 0")
+        for name in ("learning_rate", "lora_alpha"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"train.{name} is {getattr(self, name)}; it must be above 0")
         if not 0.0 <= self.renaming <= 1.0:
             raise ConfigError(f"train.renaming is {self.renaming}; it is a share between 0 and 1")
         if not 0.0 <= self.held_out_share < 1.0:

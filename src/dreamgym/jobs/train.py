@@ -14,6 +14,7 @@ from dreamgym.agents.policy_card import POLICY, Choose, PolicyCard
 from dreamgym.agents.policy_prompt import Format
 from dreamgym.config import RunConfig
 from dreamgym.experience.affordances import Affordances, learn_affordances
+from dreamgym.models.hf import Lora
 from dreamgym.models.sft_plan import SftPlan, SftProgress, SftResult
 from dreamgym.runs import RunDir
 from dreamgym.train.demonstrations import (
@@ -64,6 +65,7 @@ def run_sft(
         lambda: list(policy_texts(recorded, demos, list_actions=config.policy.list_actions)),
         vocabulary=config.policy.vocabulary,
         seed=config.seed,
+        lora=lora_of(config),
     )
     names = find_names(recorded)
     card = make_card(config, policy, env, learn_affordances(demos, names.classes))
@@ -108,7 +110,15 @@ def read_recorded(config: RunConfig) -> tuple[str, list[Trajectory]]:
         return env, list(store.trajectories(source=Source.REAL, split=Split.TRAIN, env=env))
 
 
-def make_card(config: RunConfig, policy: PolicyModel, env: str, known: Affordances) -> PolicyCard:
+def lora_of(config: RunConfig) -> Lora | None:
+    """Return the adapters that are wanted, if any are."""
+    wanted = config.train
+    return Lora(wanted.lora_rank, wanted.lora_alpha) if wanted.lora_rank else None
+
+
+def make_card(
+    config: RunConfig, policy: PolicyModel, env: str, known: Affordances | None = None
+) -> PolicyCard:
     """Return the card of a policy as the settings want it."""
     wanted = config.policy
     return PolicyCard(
@@ -120,7 +130,7 @@ def make_card(config: RunConfig, policy: PolicyModel, env: str, known: Affordanc
         longest_action=wanted.longest_action,
         temperature=wanted.temperature,
         choose=Choose(wanted.choose),
-        frames=tuple(asdict(frame) for frame in known.frames),
+        frames=tuple(asdict(frame) for frame in known.frames) if known else (),
     )
 
 

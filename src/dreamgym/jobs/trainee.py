@@ -4,48 +4,47 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from pathlib import Path
 
 from dreamgym import build
 from dreamgym.agents.behaviour import Behaviour
-from dreamgym.agents.policy_card import (
-    PolicyCard,
-    load_policy_card,
-    model_folder,
-    read_changes,
-)
+from dreamgym.agents.policy_card import CARD, PolicyCard, load_policy_card, read_changes
 from dreamgym.agents.policy_prompt import Format
 from dreamgym.config import RunConfig
 from dreamgym.errors import ConfigError
+from dreamgym.jobs.train import lora_of, make_card
 from dreamgym.models.as_llm import LocalLLM
 from dreamgym.models.load import load_model, load_tokenizer
+from dreamgym.models.smollm2 import SMOLLM2
 from dreamgym.train.algorithms import Algorithm, Gigpo, Grpo, Ppo, Rloo
 from dreamgym.train.critic import make_critic
 from dreamgym.train.loop import Trainee
 from dreamgym.train.losses import Clip
 from dreamgym.train.objectives import PolicyObjective
-from dreamgym.train.policy_fit import PolicyModel
+from dreamgym.train.policy_fit import PolicyModel, policy_folder
 from dreamgym.train.update import Learner, UpdatePlan
 from dreamgym.types import derive_seed, digest
 
 
 def load_start(config: RunConfig) -> tuple[PolicyModel, PolicyCard]:
-    """Load the policy to start from, and its card with the temperature to practise at."""
+    """Load the policy to start from, and its card with the temperature to practise at.
+
+    A model that was never taught our prompts has no card; instruct models need none to speak.
+    """
     name, _, changes = config.policy.model.partition("?")
-    folder = model_folder(Path(name))
+    folder = policy_folder(name)
     if folder is None:
         raise ConfigError(
             f"learning by trial starts from a policy that can speak; '{config.policy.model}' is "
-            "none: make one with `dreamgym train --algo sft` and give its run with --from"
+            "none: make one with `dreamgym train --algo sft` and give its run with --from, or take "
+            f"an instruct model, such as --from {SMOLLM2}"
         )
-    card = replace(load_policy_card(folder), **read_changes(changes))
-    card = replace(card, temperature=config.rl.temperature)
-    if card.format is not Format.COMPACT:
-        raise ConfigError(
-            f"the policy in {folder} speaks the {card.format} format; only compact ones can learn "
-            "by trial so far"
-        )
-    return PolicyModel(load_model(folder), load_tokenizer(folder)), card
+    policy = PolicyModel(load_model(folder, lora=lora_of(config)), load_tokenizer(folder))
+    if (folder / CARD).is_file() or policy.format is Format.COMPACT:
+        card = load_policy_card(folder)
+    else:
+        card = make_card(config, policy, config.env.spec)
+    card = replace(card, **read_changes(changes))
+    return policy, replace(card, temperature=config.rl.temperature)
 
 
 def make_trainee(

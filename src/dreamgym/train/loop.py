@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dreamgym.agents.behaviour import Behaviour
-from dreamgym.agents.policy_tokens import CompactWriter
+from dreamgym.agents.policy_tokens import Writer
 from dreamgym.errors import ConfigError, EnvError
 from dreamgym.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from dreamgym.protocols import World
@@ -92,7 +92,7 @@ class Trainee:
 
     behaviour: Behaviour
     """Makes agents over the very model that the learner changes."""
-    writer: CompactWriter
+    writer: Writer
     """How those agents write."""
     learner: Learner
     algorithm: Algorithm

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dreamgym.agents.policy import prompt_of
 from dreamgym.agents.policy_prompt import with_states
-from dreamgym.agents.policy_tokens import CompactWriter
+from dreamgym.agents.policy_tokens import Writer
 from dreamgym.rollout.groups import Group, ended_unknown
 from dreamgym.train.tokens import (
     Rewarding,
@@ -24,8 +24,8 @@ from dreamgym.train.tokens import (
 from dreamgym.types import Trajectory
 
 
-def weave(trajectory: Trajectory, writer: CompactWriter) -> tuple[TokenSequence, ...]:
-    """Return the tokens of an episode that a policy in the compact format played."""
+def weave(trajectory: Trajectory, writer: Writer) -> tuple[TokenSequence, ...]:
+    """Return the tokens of an episode that a policy played."""
     weaver = Weaver()
     turns = with_states(trajectory.opening, trajectory.steps)
     for number, (now, step) in enumerate(turns):
@@ -43,7 +43,7 @@ def weave(trajectory: Trajectory, writer: CompactWriter) -> tuple[TokenSequence,
 
 def token_groups(
     groups: Sequence[Group],
-    writer: CompactWriter,
+    writer: Writer,
     *,
     rewards: Rewarding = outcome_rewards,
     learn_unknown: bool = False,
@@ -68,7 +68,7 @@ def token_groups(
 
 
 def _episode(
-    one: Trajectory, writer: CompactWriter, *, rewards: Rewarding, learn_unknown: bool
+    one: Trajectory, writer: Writer, *, rewards: Rewarding, learn_unknown: bool
 ) -> TokenEpisode:
     if one.error is not None or not one.steps:
         return TokenEpisode((), (), failed=True)

@@ -7,8 +7,8 @@ import pytest
 
 from dreamgym.agents.policy import (
     ChatAgent,
-    CompactAgent,
     Manner,
+    PolicyAgent,
     listed_actions,
     log_share,
     pick_one,
@@ -38,7 +38,7 @@ def local():
 
 def agent(local, seed=0, **manner):
     llm, words, _ = local
-    return CompactAgent(llm, CompactWriter(words, 2048, 6), seed, manner=Manner(**manner))
+    return PolicyAgent(llm, CompactWriter(words, 2048, 6), seed, manner=Manner(**manner))
 
 
 def play(one, turns, now=NOW):
@@ -106,7 +106,7 @@ def test_a_chooser_speaks_freely_where_nothing_is_listed(local):
 
 def test_an_answer_without_an_end_is_an_invalid_action(local):
     llm, words, _ = local
-    short = CompactAgent(llm, CompactWriter(words, 2048, 1), 0)
+    short = PolicyAgent(llm, CompactWriter(words, 2048, 1), 0)
     (action,) = play(short, 1)
     assert action.text.startswith(UNREADABLE)
     assert len(action.tokens.ids) == 1

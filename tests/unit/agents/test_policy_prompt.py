@@ -59,13 +59,13 @@ def test_no_state_can_pose_as_a_mark():
 
 
 def test_a_chat_reads_like_this():
-    system, user = chat_prompt(TASK, [(HALL, "move north")], GARDEN)
+    system, user = chat_prompt(TASK.goal, [(HALL, "move north")], GARDEN)
     assert (system.role, system.content) == ("system", CHAT_SYSTEM)
     assert (user.role, user.content) == ("user", CHAT_USER)
 
 
 def test_a_chat_can_do_without_thoughts_lists_and_turns():
-    system, user = chat_prompt(TASK, [], Observation(""), list_actions=False, think=False)
+    system, user = chat_prompt(TASK.goal, [], Observation(""), list_actions=False, think=False)
     assert "<think>" not in system.content
     assert user.content == "Task: find the coin and take it\n\nCurrent state:\n(empty)"
 

@@ -8,7 +8,7 @@ import pytest
 from stairs_engine import HEIGHT, dreaming, look
 
 from dreamgym.agents import Behaviour
-from dreamgym.agents.policy import CompactAgent, Manner
+from dreamgym.agents.policy import Manner, PolicyAgent
 from dreamgym.agents.policy_prompt import MARKS
 from dreamgym.agents.policy_tokens import CompactWriter
 from dreamgym.config import load_config
@@ -48,7 +48,7 @@ def test_a_policy_learns_in_a_dream_without_a_real_step():
     set_start_weights(model, seed=0, copying=False)
     llm, writer = LocalLLM(model, words, tick_seconds=0.0), CompactWriter(words, 256, 4)
     manner = Manner(options=lambda now: ACTIONS)
-    behaviour = Behaviour("p", lambda env, seed: CompactAgent(llm, writer, seed, manner=manner))
+    behaviour = Behaviour("p", lambda env, seed: PolicyAgent(llm, writer, seed, manner=manner))
     learner = Learner(model, UpdatePlan(epochs=2, minibatches=2))
     world = DreamWorld(
         ExperienceModel(dreaming(), style=Style.FULL), openings=opening, ledger=False

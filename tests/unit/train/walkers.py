@@ -7,7 +7,7 @@ import copy
 from dataclasses import replace
 
 from dreamgym.agents import Behaviour
-from dreamgym.agents.policy import CompactAgent, Manner
+from dreamgym.agents.policy import Manner, PolicyAgent
 from dreamgym.agents.policy_prompt import MARKS
 from dreamgym.agents.policy_tokens import CompactWriter
 from dreamgym.models.as_llm import LocalLLM
@@ -46,7 +46,7 @@ class Walker:
     def behaviour(self, temperature: float = 1.0) -> Behaviour:
         manner = Manner(temperature=temperature, options=lambda now: now.admissible or ())
         return Behaviour(
-            "walker", lambda env, seed: CompactAgent(self.llm, self.writer, seed, manner=manner)
+            "walker", lambda env, seed: PolicyAgent(self.llm, self.writer, seed, manner=manner)
         )
 
     def trainee(self, algorithm, objective, *, rate: float = 1e-2) -> Trainee:
