@@ -1,0 +1,177 @@
+"""Does an agent that learnt in a dream do better for real? Every arm, several seeds.
+
+    python benchmarks/learning.py --out runs/learning --env coin8 --seed 0 1 2 3 4
+
+For each environment and seed: collect experience, clone a weak policy from few demonstrations, fit
+an experience model, audit it; then learn by trial from that policy, for real and in the dream, and
+play the test split for real, 200 tasks that nothing was chosen by. Every stage is a `dreamgym`
+command, printed as it runs; a stage that has its result is not repeated, so the script can be
+killed and started again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+
+from fidelity import run
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An environment, and how hard it is made."""
+
+    spec: str
+    turns: int
+    """After which an episode is cut off."""
+    recorded: int
+    """Turns of recorded episodes."""
+    demos: int
+    updates: int
+    """Of the clone: few, since the start is to be weak."""
+    fit: tuple[str, ...] = ("fit.steps=500",)
+    rl: tuple[str, ...] = ("rl.groups=16", "rl.steps=20", "rl.learning_rate=5e-4", "rl.kl=0")
+
+
+SETTINGS = {
+    "coin8": Setting("twx/coin?numLocations=8&includeDoors=0", 15, 20, 10, 12),
+    "map": Setting(
+        "twx/mapreader?numLocations=6&maxDistanceApart=3&maxDistractorItemsPerLocation=1"
+        "&includeDoors=0",
+        turns=15,
+        recorded=25,
+        demos=40,
+        updates=90,
+    ),
+}
+ARMS = {
+    "grpo real": ("grpo", "real"),
+    "ppo real": ("ppo", "real"),
+    "grpo dream": ("grpo", "dream"),
+    "ppo dream": ("ppo", "dream"),
+    "sft longer": ("sft", "the same demonstrations, 200 updates"),
+    "sft more": ("sft", "100 demonstrations, 200 updates"),
+}
+T95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
+
+
+def settings(*words: str) -> list[str]:
+    """Return settings as words of a command."""
+    return [word for setting in words for word in ("--set", setting)]
+
+
+def clone(here: Path, seed: int, demos: int, updates: int, out: str) -> list[str]:
+    """Return the command that clones a policy."""
+    return [
+        "train", "--algo", "sft", "--store", str(here / "experience.sqlite"), "--seed", str(seed),
+        "--demos", str(demos), "--steps", str(updates),
+        *settings("train.threads=1", "policy.choose=known"), "--out", str(here / out),
+    ]  # fmt: skip
+
+
+def grounds(setting: Setting, seed: int, here: Path) -> list[list[str]]:
+    """Return the commands that come before any learning by trial."""
+    store, held = str(here / "experience.sqlite"), str(here / "held_out.sqlite")
+    collect = ["collect", "--env", setting.spec, "--seed", str(seed),
+               *settings(f"collect.max_steps={setting.recorded}")]  # fmt: skip
+    dev = ["--split", "dev", "--tasks", "100"]
+    return [
+        [*collect, "--policy", "mixed", "--tasks", "300", "--episodes", "1500",
+         "--store", store, "--out", str(here / "collect")],
+        [*collect, "--policy", "wander", "--tasks", "300", "--episodes", "900",
+         "--store", store, "--out", str(here / "strolls")],
+        [*collect, "--policy", "random", *dev, "--episodes", "500",
+         "--store", store, "--out", str(here / "walks")],
+        [*collect, "--policy", "mixed", *dev, "--episodes", "150", "--seed", str(seed + 100),
+         "--store", held, "--out", str(here / "held")],
+        clone(here, seed, setting.demos, setting.updates, "warm"),
+        ["fit", "--store", store, "--seed", str(seed), "--out", str(here / "dream"),
+         *settings("fit.threads=1", *setting.fit)],
+        ["audit", "--world", str(here / "dream"), "--data", held, "--policy", str(here / "warm"),
+         "--episodes", "60", "--seed", str(seed), "--out", str(here / "audit"),
+         *settings("audit.policy_episodes=100", f"audit.max_steps={setting.turns}")],
+        judge(setting, here, "warm"),
+    ]  # fmt: skip
+
+
+def judge(setting: Setting, here: Path, run_name: str) -> list[str]:
+    """Return the command that plays the test split."""
+    return ["eval", "--env", setting.spec, "--policy", str(here / run_name), "--split", "test",
+            "--episodes", "200", *settings(f"eval.max_steps={setting.turns}"),
+            "--out", str(here / f"test-{run_name}")]  # fmt: skip
+
+
+def learning(setting: Setting, seed: int, here: Path, arm: str, more: list[str]) -> list[str]:
+    """Return the command of one arm."""
+    algo, world = ARMS[arm]
+    out = arm.replace(" ", "-")
+    if algo == "sft":
+        return clone(here, seed, setting.demos if arm == "sft longer" else 100, 200, out)
+    where = ["real"] if world == "real" else [str(here / "dream"), "--gate", str(here / "audit")]
+    return ["train", "--algo", algo, "--from", str(here / "warm"), "--world", *where,
+            "--seed", str(seed), "--out", str(here / out),
+            *settings(f"rl.max_steps={setting.turns}", "rl.threads=1", "rl.eval_episodes=100",
+                      *setting.rl, *more)]  # fmt: skip
+
+
+def row(env: str, seed: int, here: Path, arm: str) -> dict[str, object]:
+    """Return what came of one arm."""
+
+    def read(part: str) -> dict[str, object]:
+        found: dict[str, object] = json.loads((here / part / "result.json").read_text())
+        return found
+
+    out = arm.replace(" ", "-")
+    learnt, before, after = read(out), read("test-warm"), read(f"test-{out}")
+    used = learnt.get("real_transitions") or {}
+    return {
+        "env": env, "arm": arm, "seed": seed,
+        "before": before["success"]["mean"], "after": after["success"]["mean"],
+        "refused before": round(before["refused_share"], 3),
+        "offline": used.get("offline"), "online": used.get("online", 0),
+        "looks": used.get("evaluation", 0), "seconds": round(learnt["seconds"]),
+    }  # fmt: skip
+
+
+def summary(rows: list[dict[str, object]], arm: str) -> str:
+    """Return the mean rise over seeds with its 95 % t interval."""
+    rises = [float(r["after"]) - float(r["before"]) for r in rows if r["arm"] == arm]
+    mean = statistics.fmean(rises)
+    after = statistics.fmean(float(r["after"]) for r in rows if r["arm"] == arm)
+    if len(rises) < 2:
+        return f"{arm}: {mean:+.3f} to {after:.3f} (one seed)"
+    half = T95[len(rises)] * statistics.stdev(rises) / math.sqrt(len(rises))
+    low, high = mean - half, mean + half
+    return f"{arm}: {mean:+.3f} [{low:+.3f}, {high:+.3f}] to {after:.3f}, {len(rises)} seeds"
+
+
+def main() -> None:
+    """Run what is missing, then print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("runs/learning"))
+    parser.add_argument("--env", nargs="+", default=["coin8"], choices=list(SETTINGS))
+    parser.add_argument("--seed", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--arm", nargs="*", default=list(ARMS), choices=list(ARMS))
+    parser.add_argument("--rl", nargs="*", default=[], help="settings of learning, rl.steps=30")
+    asked = parser.parse_args()
+    for env in asked.env:
+        rows, setting = [], SETTINGS[env]
+        for seed in asked.seed:
+            here = asked.out / f"{env}-{seed}"
+            for words in grounds(setting, seed, here):
+                run(words)
+            for arm in asked.arm:
+                run(learning(setting, seed, here, arm, asked.rl))
+                run(judge(setting, here, arm.replace(" ", "-")))
+                rows.append(row(env, seed, here, arm))
+                print(json.dumps(rows[-1]), flush=True)
+        for arm in asked.arm:
+            print(env, summary(rows, arm))
+
+
+if __name__ == "__main__":
+    main()
