@@ -15,9 +15,10 @@ from dreamgym.protocols import Embedder, Vectors
 from dreamgym.replay.embed import unit_rows
 from dreamgym.tasks.pool import Entry
 from dreamgym.tasks.value import group_value
+from dreamgym.tasks.vectors import TextVectors
 
 _ROUNDS = 25
-_THE_SAME = 1.0 - 1e-6
+_THE_SAME = 0.999
 """Texts more alike than this need no centre of their own."""
 
 
@@ -61,7 +62,7 @@ class TaskClusters:
     """The clusters of a pool, worked out again when it has changed."""
 
     def __init__(self, embedder: Embedder, *, count: int) -> None:
-        self._embedder = embedder
+        self._vectors = TextVectors(embedder)
         self._count = count
         self._texts: tuple[str, ...] = ()
         self._labels: dict[str, int] = {}
@@ -72,7 +73,7 @@ class TaskClusters:
         texts = tuple(entry.text for entry in told)
         if texts != self._texts:
             self._texts = texts
-            found = cluster(self._embedder.embed(texts), self._count) if texts else []
+            found = cluster(self._vectors.rows(texts), self._count)
             self._labels = {entry.task.id: label for entry, label in zip(told, found, strict=True)}
         return self._labels
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from dreamgym.errors import ConfigError
 from dreamgym.experience.task_prompt import Variation
-from dreamgym.protocols import Embedder, Vectors
+from dreamgym.protocols import Embedder
 from dreamgym.tasks.customs import Customs, goal_in_sight, words_of
+from dreamgym.tasks.vectors import TextVectors
 
 
 class Reason(StrEnum):
@@ -69,11 +70,10 @@ class TaskGate:
             if not 0.0 <= value <= 1.0:
                 raise ConfigError(f"{name} is {value}; it is between 0 and 1")
         self.customs = customs
-        self._embedder = embedder
         self._alike = alike
         self._new_words = new_words
         self._held_out = tuple(held_out)
-        self._vectors: dict[str, Vectors] = {}
+        self._vectors = TextVectors(embedder)
 
     def refusal(
         self, variation: Variation, known: Sequence[str], *, at_home: bool = False
@@ -106,10 +106,8 @@ class TaskGate:
     def _nearest(self, text: str, others: Sequence[str]) -> tuple[float, str]:
         if not others:
             return 0.0, ""
-        missing = [one for one in dict.fromkeys((text, *others)) if one not in self._vectors]
-        if missing:
-            self._vectors.update(zip(missing, self._embedder.embed(missing), strict=True))
-        likeness = np.stack([self._vectors[one] for one in others]) @ self._vectors[text]
+        rows = self._vectors.rows((text, *others))
+        likeness = rows[1:] @ rows[0]
         place = int(np.argmax(likeness))
         return float(likeness[place]), others[place]
 
