@@ -83,7 +83,7 @@ def show_fitted(console: Console, fitted: Fitted) -> None:
     """Print how the held-out curve went, and what came of it."""
     rows = [
         (point.step, f"{point.loss:.4f}",
-         *(f"{s.loss:.4f}, {s.exact:.3f}" for s in point.spans.values()))
+         *(f"{s.loss:.3f}, {s.exact:.3f}" for s in point.spans.values()))
         for point in fitted.result.curve
     ]  # fmt: skip
     names = list(fitted.result.curve[0].spans) if fitted.result.curve else []
@@ -98,7 +98,7 @@ def show_fitted(console: Console, fitted: Fitted) -> None:
             ("dream", fitted.folder),
             ("model", f"{fitted.parameters:,} parameters, {fitted.vocabulary} tokens"),
             ("learnt from", f"{fitted.lessons} real steps, {fitted.hard_share:.0%} of them refused "
-                            "or without effect"),
+                            f"or without effect; {fitted.task_lessons} lessons about tasks"),
             ("updates", f"{result.steps}, best at {result.best_step}"),
             ("tokens", f"{result.tokens:,}, {result.padding:.1%} filler beside them"),
             ("time", f"{fitted.seconds:.0f} s, {result.seconds:.0f} s of them training"),

@@ -6,6 +6,7 @@ retrieved, as a dream will retrieve them; their answers never reach a weight.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from dreamgym.models.sft import fit
 from dreamgym.models.sft_plan import SftPlan, SftProgress, SftResult
 from dreamgym.models.tiny import PRESETS, make_tiny
 from dreamgym.models.tokenizer import END, Tokenizer, train_word_tokenizer
-from dreamgym.train.lessons import encode, lesson_texts
+from dreamgym.train.lessons import encode, lesson_texts, packed
 from dreamgym.train.task_lessons import TaskLesson
 from dreamgym.types import Trajectory, derive_seed
 
@@ -92,21 +93,28 @@ def learn(
 ) -> SftResult:
     """Train the pupil in place; checkpoints go to `folder`, and training goes on from there."""
     torch.set_num_threads(threads)
-    steps = [one for one in held_out if isinstance(one, Lesson)]
-    tasks = [one for one in held_out if isinstance(one, TaskLesson)]
 
     def tokens(part: Sequence[Lesson | TaskLesson]) -> list[Sample]:
         style = pupil.style
         return [encode(one, pupil.tokenizer, style=style, switches=switches) for one in part]
 
+    steps, tasks = _by_kind(lessons)
+    learnt = tokens(steps)
+    usual = statistics.median_low(len(one.ids) for one in learnt)
+    held_steps, held_tasks = _by_kind(held_out)
     return fit(
         pupil.model,
-        tokens(lessons),
+        [*learnt, *packed(tokens(tasks), length=usual)],
         plan=plan,
-        held_out=tokens([*spread(steps, MOST_HELD_OUT), *tasks]),
+        held_out=tokens([*spread(held_steps, MOST_HELD_OUT), *held_tasks]),
         folder=folder,
         on_progress=on_progress,
     )
+
+
+def _by_kind(lessons: Sequence[Lesson | TaskLesson]) -> tuple[list[Lesson], list[TaskLesson]]:
+    steps = [one for one in lessons if isinstance(one, Lesson)]
+    return steps, [one for one in lessons if isinstance(one, TaskLesson)]
 
 
 def spread(lessons: Sequence[Lesson], most: int) -> list[Lesson]:

@@ -27,8 +27,9 @@ from dreamgym.types import Message, Trajectory, Transition, derive_seed
 
 SPANS = {"reasoning": 1.0, "state": 1.0, "flags": 1.0}
 """What is learnt of steps, with the weights of the losses."""
-TASK_SPANS = {**SPANS, "task": 1.0}
-"""The same where tasks are learnt as well."""
+TASK_SPANS = {**SPANS, "task": 0.5}
+"""The same where tasks are learnt as well. Much of a task is free to be otherwise, so that its loss
+stays high whatever is learnt; at full weight that noise is felt by the steps."""
 _LABEL = {name: number for number, name in enumerate(TASK_SPANS, start=1)}
 _QUERIES_AT_ONCE = 256
 _SEAM = re.compile("(" + "|".join(map(re.escape, MARKS)) + ")")
@@ -169,6 +170,21 @@ def encode(
         ids.append(end)
         labels.append(_LABEL[last])
     return Sample(tuple(ids), tuple(labels))
+
+
+def packed(samples: Sequence[Sample], *, length: int) -> list[Sample]:
+    """Put short samples one after the other, up to a length.
+
+    Lessons about tasks are shorter than those about steps. Sorted by length they would fill batches
+    of their own, and a step would be unlearnt for a while; packed, every batch has some of them.
+    """
+    packs: list[Sample] = []
+    for one in samples:
+        if packs and len(packs[-1].ids) + len(one.ids) <= length:
+            packs[-1] = Sample(packs[-1].ids + one.ids, packs[-1].spans + one.spans)
+        else:
+            packs.append(one)
+    return packs
 
 
 def _pieces(answer: str, *, style: Style, reasoning: bool) -> Iterator[tuple[str, str]]:

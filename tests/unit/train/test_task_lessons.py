@@ -5,8 +5,9 @@ import pytest
 from dreamgym.experience.prompt import MARKS, Style, Switches
 from dreamgym.experience.task_memory import known_tasks
 from dreamgym.experience.task_prompt import Example, Job, read_one_variation, read_variations
+from dreamgym.models.samples import Sample
 from dreamgym.models.tokenizer import END, train_word_tokenizer
-from dreamgym.train.lessons import TASK_SPANS, encode, lesson_texts
+from dreamgym.train.lessons import TASK_SPANS, encode, lesson_texts, packed
 from dreamgym.train.task_lessons import make_task_lessons, task_lesson_count, task_question
 from played_corridors import played
 
@@ -99,3 +100,11 @@ def test_chat_models_learn_the_same_tasks_in_their_own_form(known):
             assert read_variations(answer, count=1) == (lesson.answer,)
         else:
             assert answer == f"<state>\n{lesson.answer.first_state}\n</state>"
+
+
+def test_short_lessons_are_packed_in_order_up_to_a_length():
+    samples = [Sample((number,) * size, (4,) * size) for number, size in enumerate([3, 3, 2, 9, 1])]
+    packs = packed(samples, length=6)
+    assert [pack.ids for pack in packs] == [(0,) * 3 + (1,) * 3, (2,) * 2, (3,) * 9, (4,)]
+    assert all(len(pack.ids) == len(pack.spans) for pack in packs)
+    assert packed([], length=6) == []
