@@ -117,8 +117,6 @@ def test_from_a_dream_to_reality_killed_and_damaged_on_the_way(place):
 def test_what_cannot_be_done_is_refused_before_anything_is(place):
     for wrong, message in (
         (("--world", "real", "--then-real", "500"), "name a dream with --world"),
-        (("--world", "dream", "--gate", "off", "--then-real", "20"), "does not pay for one group"),
-        (("--world", "real", "--set", "rl.minibatches=3"), "do not divide into 3 minibatches"),
         (("--world", "dream"), "may one train in"),
         (("--world", "dream", "--gate", "off", "--set", "rl.tasks=lost"), "has no task 'lost'"),
     ):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 NAMES = {
     "real/success": "val/success_rate",
-    "reward/mean": "critic/score/mean",
     "episodes/length": "episode/length",
     "episodes/failed": "errored_rollouts",
     "groups/no_variance": "zero_advantage_frac",

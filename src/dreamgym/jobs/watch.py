@@ -12,6 +12,7 @@ from dreamgym.audit.on_policy import OnPolicy, play_and_retell, sum_up_policy
 from dreamgym.config import RunConfig
 from dreamgym.dreams import Dream
 from dreamgym.envs.world import RealWorld
+from dreamgym.errors import ConfigError
 from dreamgym.jobs.practice import chosen_tasks
 from dreamgym.models.as_llm import LocalLLM
 from dreamgym.rollout.collect import Answerer, plan_slots
@@ -44,7 +45,10 @@ def make_watch(
         pairs = await play_and_retell(
             slots, dream.world, real, concurrency=config.collect.concurrency
         )
-        return reading_of(sum_up_policy("policy", pairs, {}))
+        found = sum_up_policy("policy", pairs, {})
+        if found.failed == found.episodes:
+            raise ConfigError(f"every episode of the watch failed: {found.first_failure}")
+        return reading_of(found)
 
     return watch
 
