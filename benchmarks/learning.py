@@ -2,11 +2,11 @@
 
     python benchmarks/learning.py --out runs/learning --env coin8 --seed 0 1 2 3 4
 
-For each environment and seed: collect experience, clone a weak policy from few demonstrations, fit
-an experience model, audit it; then learn by trial from that policy, for real and in the dream, and
-play the test split for real, 200 tasks that nothing was chosen by. Every stage is a `dreamgym`
-command, printed as it runs; a stage that has its result is not repeated, so the script can be
-killed and started again.
+For each environment and seed: collect experience, clone a weak policy from few demonstrations,
+record how it plays the same tasks, fit an experience model, audit it; then learn by trial from that
+policy, for real and in the dream, and play the test split for real, 200 tasks that nothing was
+chosen by. Every stage is a `dreamgym` command, printed as it runs; a stage that has its result is
+not repeated, so the script can be killed and started again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Setting:
     demos: int
     updates: int
     """Of the clone: few, since the start is to be weak."""
-    fit: tuple[str, ...] = ("fit.steps=500",)
+    fit: tuple[str, ...] = ("fit.steps=400",)
     rl: tuple[str, ...] = ("rl.groups=16", "rl.steps=20", "rl.learning_rate=5e-4", "rl.kl=0")
 
 
@@ -54,7 +54,7 @@ ARMS = {
     "grpo dream": ("grpo", "dream"),
     "ppo dream": ("ppo", "dream"),
     "sft longer": ("sft", "the same demonstrations, 200 updates"),
-    "sft more": ("sft", "100 demonstrations, 200 updates"),
+    "sft more": ("sft", "60 demonstrations, 200 updates"),
 }
 T95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 
@@ -80,15 +80,15 @@ def grounds(setting: Setting, seed: int, here: Path) -> list[list[str]]:
                *settings(f"collect.max_steps={setting.recorded}")]  # fmt: skip
     dev = ["--split", "dev", "--tasks", "100"]
     return [
-        [*collect, "--policy", "mixed", "--tasks", "300", "--episodes", "1500",
+        [*collect, "--policy", "mixed", "--tasks", "200", "--episodes", "1000",
          "--store", store, "--out", str(here / "collect")],
-        [*collect, "--policy", "wander", "--tasks", "300", "--episodes", "900",
-         "--store", store, "--out", str(here / "strolls")],
         [*collect, "--policy", "random", *dev, "--episodes", "500",
          "--store", store, "--out", str(here / "walks")],
         [*collect, "--policy", "mixed", *dev, "--episodes", "150", "--seed", str(seed + 100),
          "--store", held, "--out", str(here / "held")],
         clone(here, seed, setting.demos, setting.updates, "warm"),
+        [*collect, "--policy", str(here / "warm"), "--tasks", "200", "--episodes", "1000",
+         "--store", store, "--out", str(here / "own")],
         ["fit", "--store", store, "--seed", str(seed), "--out", str(here / "dream"),
          *settings("fit.threads=1", *setting.fit)],
         ["audit", "--world", str(here / "dream"), "--data", held, "--policy", str(here / "warm"),
@@ -110,7 +110,7 @@ def learning(setting: Setting, seed: int, here: Path, arm: str, more: list[str])
     algo, world = ARMS[arm]
     out = arm.replace(" ", "-")
     if algo == "sft":
-        return clone(here, seed, setting.demos if arm == "sft longer" else 100, 200, out)
+        return clone(here, seed, setting.demos if arm == "sft longer" else 60, 200, out)
     where = ["real"] if world == "real" else [str(here / "dream"), "--gate", str(here / "audit")]
     return ["train", "--algo", algo, "--from", str(here / "warm"), "--world", *where,
             "--seed", str(seed), "--out", str(here / out),
