@@ -7,7 +7,7 @@ from pathlib import Path
 
 COMMANDS = [
     (), ("demo",), ("collect",), ("annotate",), ("fit",), ("play",), ("audit",), ("train",),
-    ("eval",), ("report",),
+    ("eval",), ("report",), ("bench",),
     ("import",), ("export",),
     ("replay",), ("replay", "stats"), ("replay", "search"), ("replay", "reindex"),
     ("envs",), ("tasks",), ("check-env",), ("config",), ("doctor",),

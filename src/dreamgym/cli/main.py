@@ -11,6 +11,7 @@ from dreamgym import __version__
 from dreamgym.cli import (
     annotate,
     audit,
+    bench,
     collect,
     demo,
     doctor,
@@ -23,6 +24,7 @@ from dreamgym.cli import (
     report,
     settings,
     train,
+    vary,
 )
 from dreamgym.errors import ConfigError, DreamGymError
 
@@ -39,10 +41,12 @@ app.command("collect")(collect.collect)
 app.command("annotate")(annotate.annotate)
 app.command("fit")(fit.fit)
 app.command("play")(play.play)
+app.command("vary")(vary.vary)
 app.command("audit")(audit.audit)
 app.command("train")(train.train)
 app.command("eval")(evaluate.evaluate)
 app.command("report")(report.report)
+app.command("bench")(bench.bench)
 app.command("import")(records.import_)
 app.command("export")(records.export)
 app.add_typer(replay.app, name="replay")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 EXACT_UP_TO = 16
 """Pairs up to which every way of flipping signs is gone through (65,536 of them)."""
@@ -27,6 +27,12 @@ class Spread:
     def plain(self) -> dict[str, float | int | None]:
         """Return it for a JSON file."""
         return asdict(self)
+
+    def within(self, least: float, most: float) -> Spread:
+        """Return it with its interval cut off where no value can be."""
+        if self.low is None or self.high is None:
+            return self
+        return replace(self, low=max(least, self.low), high=min(most, self.high))
 
     def __str__(self) -> str:
         """Return it as `0.500 [0.400, 0.600]`."""

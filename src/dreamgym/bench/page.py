@@ -1,0 +1,74 @@
+"""A suite as a page: bars of all arms first, then the report on the trainings behind them."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+from dreamgym.bench.table import BenchTable
+from dreamgym.eval.seeds import Spread
+from dreamgym.page import interval_bar, note, section, table
+from dreamgym.report import read_run, report_page
+from dreamgym.report.record import BY_TRIAL
+
+
+def suite_page(found: BenchTable, root: Path) -> str:
+    """Return the whole page."""
+    suite = found.suite
+    runs = [read_run(stage.folder(root)) for stage in suite.stages if stage.finished(root)]
+    trained = [run for run in runs if run.kind == BY_TRIAL]
+    return report_page(
+        trained, title=f"Bench {suite.name}", extra=(_arms(found), _comparisons(found))
+    )
+
+
+def _arms(found: BenchTable) -> str:
+    rows = []
+    for env in found.suite.envs:
+        for arm in found.suite.arms:
+            spread = found.success(arm, env)
+            if spread is not None:
+                online = [cell.online for cell in found.of(arm, env)]
+                rows.append(
+                    (
+                        escape(arm), escape(env), _value(spread), _bar(spread),
+                        str(spread.seeds), f"{sum(online) / len(online):,.0f}",
+                    )
+                )  # fmt: skip
+    head = ("arm", "in", "real success, 95 % interval", "", "seeds", "online real transitions")
+    words = f"{found.suite.about} On held-out real tasks; t intervals over seeds."
+    return section("All arms", note(words), table(head, rows)) if rows else ""
+
+
+def _comparisons(found: BenchTable) -> str:
+    rows = []
+    for ours, theirs in found.suite.compare:
+        paired = found.paired(ours, theirs)
+        if paired is not None:
+            p = "" if paired.p_t is None else f"{paired.p_t:.3f}"
+            rows.append(
+                (
+                    escape(f"{ours} minus {theirs}"), _value(paired.difference),
+                    _bar(paired.difference, scale=(-1.0, 1.0), limit=0.0),
+                    str(paired.difference.seeds), p,
+                )
+            )  # fmt: skip
+    words = (
+        "On the same environments and seeds. To the right of the dashed line, the first did better."
+    )
+    head = ("arms", "difference, 95 % interval", "", "pairs", "p (paired t)")
+    return section("Compared", note(words), table(head, rows)) if rows else ""
+
+
+def _value(spread: Spread) -> str:
+    if spread.low is None or spread.high is None:
+        return f"<b>{spread.mean:.2f}</b>"
+    return f"<b>{spread.mean:.2f}</b> <span class='ci'>{spread.low:.2f} to {spread.high:.2f}</span>"
+
+
+def _bar(
+    spread: Spread, *, scale: tuple[float, float] = (0.0, 1.0), limit: float | None = None
+) -> str:
+    low = spread.mean if spread.low is None else spread.low
+    high = spread.mean if spread.high is None else spread.high
+    return interval_bar(spread.mean, low, high, scale=scale, limit=limit, about=str(spread))

@@ -1,0 +1,125 @@
+"""What a suite is: cells of stages. A stage is one command with a run directory of its own.
+
+Plain values: nothing is run here. A stage is named after all that it is made from, so two arms that
+need the same stage have the same one, and it is run once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dreamgym.types import digest
+
+RESUMABLE = frozenset({"collect", "fit", "train"})
+"""Commands that go on where they were killed; others begin again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """A file in the run directory of a stage."""
+
+    stage: Stage
+    name: str = ""
+
+    def at(self, root: Path) -> Path:
+        """Return where it lies."""
+        return self.stage.folder(root) / self.name if self.name else self.stage.folder(root)
+
+
+Word = str | Inside
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One command."""
+
+    name: str
+    words: tuple[Word, ...]
+    """Of the command line, without `--out`; what other stages made stands as `Inside`."""
+    after: tuple[Stage, ...] = ()
+    """Stages to wait for besides those that stand among the words."""
+
+    @property
+    def needs(self) -> tuple[Stage, ...]:
+        """The stages that have to be finished first."""
+        named = [word.stage for word in self.words if isinstance(word, Inside)]
+        return tuple(dict.fromkeys([*named, *self.after]))
+
+    @property
+    def key(self) -> str:
+        """Changes with the command and with everything that it is made from."""
+        plain = [
+            f"{word.stage.key}/{word.name}" if isinstance(word, Inside) else word
+            for word in self.words
+        ]
+        return digest("\n".join([*plain, *(stage.key for stage in self.after)]), size=4)
+
+    def folder(self, root: Path) -> Path:
+        """Return its run directory."""
+        return root / f"{self.name}-{self.key}"
+
+    def command(self, root: Path, *, resume: bool = False) -> list[str]:
+        """Return the words of the command line."""
+        words = [str(word.at(root)) if isinstance(word, Inside) else word for word in self.words]
+        more = ["--resume"] if resume and self.words[0] in RESUMABLE else []
+        return [*words, "--out", str(self.folder(root)), *more]
+
+    def finished(self, root: Path) -> bool:
+        """Say whether its result is there."""
+        return (self.folder(root) / "result.json").is_file()
+
+    def chain(self) -> Iterator[Stage]:
+        """Yield all stages that it rests on, each once, and itself last."""
+        seen: dict[str, Stage] = {}
+
+        def visit(stage: Stage) -> None:
+            if stage.key not in seen:
+                for earlier in stage.needs:
+                    visit(earlier)
+                seen[stage.key] = stage
+
+        visit(self)
+        yield from seen.values()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One arm in one environment under one seed."""
+
+    env: str
+    arm: str
+    seed: int
+    last: Stage
+    """Its evaluation; all else follows from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """An experiment."""
+
+    name: str
+    about: str
+    cells: tuple[Cell, ...]
+    compare: tuple[tuple[str, str], ...] = ()
+    """Pairs of arms: the first minus the second."""
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All stages, each once, none before what it needs."""
+        found: dict[str, Stage] = {}
+        for cell in self.cells:
+            for stage in cell.last.chain():
+                found.setdefault(stage.key, stage)
+        return tuple(found.values())
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms in their order."""
+        return tuple(dict.fromkeys(cell.arm for cell in self.cells))
+
+    @property
+    def envs(self) -> tuple[str, ...]:
+        """The environments in their order."""
+        return tuple(dict.fromkeys(cell.env for cell in self.cells))

@@ -1,0 +1,77 @@
+"""`dreamgym bench`: named experiment suites, resumable, with tables over seeds."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from dreamgym import __version__
+from dreamgym.bench import SUITES, make_suite
+from dreamgym.bench.run import Standing
+from dreamgym.cli import options
+from dreamgym.cli.display import progress
+from dreamgym.config import dump_toml
+from dreamgym.config.bench import BenchConfig
+from dreamgym.runs import open_run
+
+Name = Annotated[str, typer.Argument(help=f"The suite: {', '.join(SUITES)}.")]
+SizeOf = Annotated[str, typer.Option("--scale", help="tiny, small or full.")]
+Envs = Annotated[
+    list[str] | None, typer.Option("--env", help="Only these, by short name or spec; repeatable.")
+]
+Arms = Annotated[list[str] | None, typer.Option("--arm", help="Only these arms; repeatable.")]
+Seeds = Annotated[int, typer.Option("--seeds", help="How many seeds, from 0.", min=1)]
+Jobs = Annotated[int, typer.Option("--jobs", help="Commands side by side.", min=1)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print every command and do nothing.")]
+
+
+def bench(
+    name: Name,
+    scale: SizeOf = "small",
+    env: Envs = None,
+    arm: Arms = None,
+    seeds: Seeds = 5,
+    jobs: Jobs = 1,
+    out: options.Out = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Run an experiment suite. Start it again after an interruption, and it goes on."""
+    suite = make_suite(name, scale, envs=env or (), arms=arm or (), seeds=seeds)
+    path = (out or Path("runs") / f"bench-{name}-{scale}").absolute()
+    console = Console()
+    if dry_run:
+        for stage in suite.stages:
+            words = shlex.join(["dreamgym", *stage.command(path)])
+            console.print(words, markup=False, highlight=False, soft_wrap=True)
+        console.print(f"{len(suite.stages)} commands, {len(suite.cells)} cells.", highlight=False)
+        return
+    from dreamgym.jobs.bench import PAGE, TABLE, run_bench
+
+    command = shlex.join(["dreamgym", *sys.argv[1:]])
+    settings = BenchConfig(name, scale, ",".join(suite.envs), ",".join(suite.arms), seeds)
+    about = {"version": __version__, "command": command}
+    run = open_run(
+        path, config=dump_toml(settings), about=about, resume=True,
+        may_change=frozenset({"envs", "arms", "seeds"}),
+    )  # fmt: skip
+    with options.running(run, resumable=True), progress(
+        console, f"Bench {name}", total=len(suite.stages)
+    ) as bar:  # fmt: skip
+
+        def changed(standing: Standing) -> None:
+            failed = f"; {len(standing.failed)} failed" if standing.failed else ""
+            bar(standing.done, note=", ".join(standing.running) + failed)
+
+        done = asyncio.run(
+            run_bench(suite, run, scale=scale, command=command, jobs=jobs, on_change=changed)
+        )
+    console.print(done.markdown, markup=False, highlight=False, soft_wrap=True)
+    console.print(f"In {path}: {TABLE}, {PAGE}, result.json.", markup=False, soft_wrap=True)
+    if done.failures:
+        raise typer.Exit(1)

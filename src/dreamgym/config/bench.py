@@ -1,0 +1,17 @@
+"""What a folder of an experiment suite was made with; not a section of a run's config."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BenchConfig:
+    """The choice that a suite's folder belongs to."""
+
+    suite: str
+    scale: str
+    envs: str
+    """With commas between, as are the arms."""
+    arms: str
+    seeds: int

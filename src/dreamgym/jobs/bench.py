@@ -1,0 +1,59 @@
+"""The bench job: run a suite in its folder, as far as it is not done, and write its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dreamgym import __version__
+from dreamgym.bench import BenchTable, Suite, make_table, run_suite
+from dreamgym.bench.page import suite_page
+from dreamgym.bench.run import Standing
+from dreamgym.bench.table import write_markdown
+from dreamgym.files import write_atomically
+from dreamgym.runs import RunDir
+from dreamgym.runs.versions import installed_versions
+
+TABLE, PAGE = "table.md", "report.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Benched:
+    """What a suite came to."""
+
+    table: BenchTable
+    markdown: str
+    failures: Mapping[str, str]
+
+
+async def run_bench(
+    suite: Suite,
+    run: RunDir,
+    *,
+    scale: str,
+    command: str,
+    jobs: int = 1,
+    on_change: Callable[[Standing], None] = lambda standing: None,
+) -> Benched:
+    """Run what is missing, and leave `table.md`, `report.html` and `result.json`."""
+    root = run.path.absolute()
+    run.begin()
+    failures = await run_suite(suite, root, jobs=jobs, on_change=on_change)
+    table, versions = make_table(suite, root), installed_versions()
+    markdown = write_markdown(table, command=command, versions=versions, failures=failures)
+    write_atomically(root / TABLE, markdown)
+    write_atomically(root / PAGE, suite_page(table, root))
+    run.result(
+        {
+            "command": "bench",
+            "suite": suite.name,
+            "scale": scale,
+            "version": __version__,
+            "versions": versions,
+            "command_line": command,
+            **table.plain(),
+            "failures": dict(failures),
+        }
+    )
+    run.event("finished", failures=len(failures))
+    return Benched(table, markdown, failures)

@@ -1,0 +1,182 @@
+"""Suites: stages shared, run once, resumed; tables over seeds."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from dreamgym.bench import Cell, Stage, Suite, make_suite, make_table, run_suite
+from dreamgym.bench.page import suite_page
+from dreamgym.bench.suite import Inside
+from dreamgym.bench.table import write_markdown
+from dreamgym.errors import ConfigError
+
+SUCCESS = {"sft": (0.2, 0.3, 0.4), "grpo-dream": (0.5, 0.5, 0.8), "grpo-real": (0.5, 0.6, 0.7)}
+
+
+class Player:
+    """Does what commands would do: leaves run directories with results, and counts."""
+
+    def __init__(self, *, breaks=()):
+        self.played, self.breaks, self.most, self.now = [], breaks, 0, 0
+
+    async def __call__(self, words, log):
+        resumed = words[-1] == "--resume"
+        out = Path(words[words.index("--out") + 1])
+        self.played.append((words[0], out.name, resumed))
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0)
+        self.now -= 1
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.name.startswith(name) for name in self.breaks):
+            log.write_text("error: the gate is shut\n")
+            return 2
+        leave(out, words)
+        return 0
+
+
+def leave(out, words):
+    seed = int(words[words.index("--seed") + 1])
+    result = {"command": words[0], "env": "e", "seed": seed, "seconds": 60.0}
+    rows = []
+    if words[0] == "eval":
+        arm = out.name.removeprefix("judged-").rpartition("-")[0]
+        result |= {"success": {"mean": SUCCESS.get(arm, (0.1,) * 3)[seed], "low": 0, "high": 1,
+                               "episodes": 100}, "transitions": 1000, "policy": arm}  # fmt: skip
+    elif words[0] == "train" and "grpo" in words:
+        online = 0 if "--then-real" not in words and "real" not in words else 1600
+        result |= {"real_transitions": {"offline": 0, "online": online, "evaluation": 10}}
+        rows = [{"step": n, "real/success": n / 4, "real/steps_online": online * n / 4,
+                 "time/rollout": 1.0} for n in range(5)]  # fmt: skip
+    elif words[0] in ("train", "fit"):
+        result |= {"real_transitions": {"offline": 700 if words[0] == "fit" else 300, "online": 0}}
+    elif words[0] == "audit":
+        result |= {"cost": {"real_steps": 50}}
+    algo = "grpo" if "grpo" in words else "sft"
+    (out / "config.toml").write_text(f'seed = {seed}\n[train]\nalgo = "{algo}"\n')
+    (out / "run.json").write_text(json.dumps({"command": f"dreamgym {words[0]}"}))
+    (out / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (out / "result.json").write_text(json.dumps(result))
+
+
+def play(suite, root, player, **more):
+    return asyncio.run(run_suite(suite, root, call=player, **more))
+
+
+@pytest.fixture
+def suite():
+    return make_suite("table1", "tiny", envs=["coin"], arms=list(SUCCESS), seeds=3)
+
+
+def test_arms_share_what_they_have_in_common(suite):
+    names = [stage.name for stage in suite.stages]
+    assert len(names) == len(set(names)) == 3 * 9
+    assert sum(name.endswith("/start") for name in names) == 3
+    done = set()
+    for stage in suite.stages:
+        assert all(need.key in done for need in stage.needs)
+        done.add(stage.key)
+
+
+def test_another_setting_far_up_the_chain_is_another_stage():
+    first = Stage("a", ("collect", "--episodes", "5"))
+    other = Stage("a", ("collect", "--episodes", "6"))
+    assert Stage("b", ("fit", Inside(first))).key != Stage("b", ("fit", Inside(other))).key
+    assert Stage("b", ("fit",), (first,)).key != Stage("b", ("fit",), (other,)).key
+
+
+def test_everything_runs_once_and_a_second_time_not_at_all(suite, tmp_path):
+    player = Player()
+    assert play(suite, tmp_path, player, jobs=2) == {}
+    assert len(player.played) == len(suite.stages)
+    assert player.most == 2
+    again, seen = Player(), []
+    play(suite, tmp_path, again, on_change=seen.append)
+    assert again.played == []
+    assert (seen[-1].done, seen[-1].total) == (27, 27)
+
+
+def test_what_was_begun_is_resumed_or_begun_again(suite, tmp_path):
+    stages = {stage.name: stage for stage in suite.stages}
+    begun = [stages[name] for name in ("coin-0/recorded", "coin-1/judged-sft")]
+    for stage in begun:
+        stage.folder(tmp_path).mkdir(parents=True)
+        (stage.folder(tmp_path) / "half").write_text("")
+    player = Player()
+    play(suite, tmp_path, player)
+    resumed = [name for _, name, resume in player.played if resume]
+    assert resumed == [begun[0].folder(tmp_path).name]
+    assert (begun[0].folder(tmp_path) / "half").exists()
+    assert not (begun[1].folder(tmp_path) / "half").exists()
+
+
+def test_a_stage_that_fails_takes_only_its_own_with_it(suite, tmp_path):
+    failures = play(suite, tmp_path, Player(breaks=("grpo-dream",)))
+    assert len(failures) == 3
+    assert all("the gate is shut" in why for why in failures.values())
+    table = make_table(suite, tmp_path)
+    assert [cell.success is None for cell in table.cells if cell.arm == "grpo-dream"] == [True] * 3
+    assert len(table.of("grpo-real")) == 3
+    told = write_markdown(table, command="c", versions={"python": "3"}, failures=failures)
+    assert "Not finished, in no figure: grpo-dream in coin, seed 0" in told
+    assert "| grpo-dream | none | 0 |" in told
+
+
+def test_the_table_by_hand(suite, tmp_path):
+    play(suite, tmp_path, Player())
+    table = make_table(suite, tmp_path)
+    assert str(table.success("grpo-dream", "coin")) == "0.600 [0.170, 1.000]"
+    paired = table.paired("grpo-dream", "sft", "coin")
+    assert paired.difference.mean == pytest.approx(0.3)
+    assert paired.p_flip == pytest.approx(2 / 8)
+    cell = table.of("grpo-real")[0]
+    assert (cell.offline, cell.online, cell.episodes) == (300, 1600, 100)
+    assert cell.evaluation == 10 + 1000
+    dreamt = table.of("grpo-dream")[0]
+    assert (dreamt.offline, dreamt.online) == (700, 0)
+    assert table.needed("grpo-dream", by="grpo-real")[0] == ("coin", 0, 1.0, 1600.0)
+    told = write_markdown(table, command="dreamgym bench", versions={"torch": "2"}, failures={})
+    assert "| sft | 0.300 [0.052, 0.548] | 3 | 300 | 0 |" in told
+    assert "`dreamgym bench`" in told
+    assert json.loads(json.dumps(table.plain(), allow_nan=False))["comparisons"]
+    page = suite_page(table, tmp_path)
+    assert "grpo-dream minus sft" in page
+    assert "Success over training" in page
+
+
+def test_one_seed_has_no_interval_and_no_test(tmp_path):
+    suite = make_suite("table1", "tiny", envs=["coin"], arms=["sft", "grpo-dream"], seeds=1)
+    play(suite, tmp_path, Player())
+    table = make_table(suite, tmp_path)
+    assert str(table.success("sft", "coin")) == "0.200"
+    assert table.paired("grpo-dream", "sft").p_t is None
+
+
+def test_gates_stand_before_dreams_where_a_size_is_real():
+    suite = make_suite("table1", "small", envs=["coin"], arms=["grpo-dream"], seeds=1)
+    trained = next(stage for stage in suite.stages if stage.name == "coin-0/grpo-dream")
+    assert "coin-0/audit" in {stage.name for stage in trained.needs}
+    tiny = make_suite("table1", "tiny", envs=["coin"], arms=["grpo-dream"], seeds=1)
+    assert not [stage for stage in tiny.stages if stage.name == "coin-0/audit"]
+
+
+def test_wrong_wishes_are_told():
+    for words, said in (
+        ({"name": "tabel1"}, "Did you mean 'table1'"),
+        ({"name": "table1", "scale": "huge"}, "unknown scale 'huge'"),
+        ({"name": "table1", "arms": ["grpo"]}, "unknown arm of table1 'grpo'"),
+        ({"name": "table1", "envs": ["coins"]}, "Did you mean 'coin'"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            make_suite(**words)
+
+
+def test_a_cell_is_its_last_stage_and_all_before():
+    first = Stage("a", ("collect",))
+    last = Stage("b", ("eval", Inside(first, "x")))
+    suite = Suite("s", "about", (Cell("e", "arm", 0, last),))
+    assert suite.stages == (first, last)
+    folder = first.folder(Path("/r"))
+    assert last.command(Path("/r"))[:2] == ["eval", str(folder / "x")]
