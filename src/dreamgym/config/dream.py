@@ -38,6 +38,9 @@ class FitConfig:
     forget_share: float = 0.0
     """The share of steps that are asked without references of their own task: else a model copies
     from episodes that won, and cannot tell a success where none has won yet."""
+    rename_share: float = 0.0
+    """The share of steps that are told under other names of their kind, so that names are read
+    and copied instead of known by heart."""
     task_share: float = 0.0
     """The share of lessons about tasks (how one opens, how it could be varied) beside those about
     steps; at 0 the dream cannot make tasks."""
@@ -58,7 +61,9 @@ class FitConfig:
         for name in ("seconds", "learning_rate"):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"fit.{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("held_out_share", "refused_share", "forget_share", "task_share"):
+        for name in (
+            "held_out_share", "refused_share", "forget_share", "rename_share", "task_share",
+        ):  # fmt: skip
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ConfigError(f"fit.{name} is {getattr(self, name)}; it is a share below 1")
 

@@ -22,6 +22,8 @@ from dreamgym.replay import ExperienceStore
 from dreamgym.runs import RunDir
 from dreamgym.train.experience_fit import Pupil, learn, make_pupil, split_off
 from dreamgym.train.lessons import SPANS, TASK_SPANS, is_hard, make_lessons, with_hard_share
+from dreamgym.train.renamed_lessons import with_renamed_share
+from dreamgym.train.renaming import find_names
 from dreamgym.train.task_lessons import TaskLesson, make_task_lessons, task_lesson_count
 from dreamgym.types import Source, Split, Trajectory
 
@@ -156,6 +158,8 @@ def _lessons(
                 on_lessons(len(found), total)
     count = sum(len(one.steps) for one in learnt)
     steps = with_hard_share(found[:count], fit.refused_share, seed=config.seed)
+    if fit.rename_share:
+        steps = with_renamed_share(steps, find_names(learnt), fit.rename_share, seed=config.seed)
     tasks, held_tasks = _task_lessons(config, learnt, held, beside=len(steps))
     known = KnownKinds.from_transitions(one for each in learnt for one in each.transitions())
     return _Lessons(steps, tasks, [*found[count:], *held_tasks], known)

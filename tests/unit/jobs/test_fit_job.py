@@ -1,4 +1,6 @@
-"""The fit job: what it refuses to begin with."""
+"""The fit job: what it refuses to begin with, when it stops, and what it learns from."""
+
+import json
 
 import pytest
 
@@ -39,3 +41,20 @@ def test_an_unknown_model_is_refused(tmp_path):
         store.add([played(0)])
     with pytest.raises(ConfigError, match="fit.model '7m' is neither"):
         fit_of(tmp_path, f"replay.store='{path}'", "fit.model=7m")
+
+
+def test_without_progress_it_stops_early_and_keeps_the_best(tmp_path):
+    path = tmp_path / "store.sqlite"
+    with open_store(path) as store:
+        store.add([played(number) for number in range(8)])
+    fitted = fit_of(
+        tmp_path, f"replay.store='{path}'", "fit.steps=60", "fit.eval_every=1", "fit.patience=2",
+        "fit.learning_rate=2.0", "fit.tokens_per_step=256", "fit.held_out_share=0.3",
+        "fit.rename_share=0.5", "fit.threads=1",
+    )  # fmt: skip
+    result = json.loads((tmp_path / "run/result.json").read_text())
+    assert result["stopped_early"]
+    assert result["steps"] == result["best_step"] + 2 < 60
+    assert len(result["held_out"]) == result["steps"]
+    assert 0 < fitted.lessons < 40, "some tasks are held out"
+    assert (tmp_path / "run/dream.json").exists()
