@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 COMMANDS = [
-    (), ("demo",), ("collect",), ("annotate",), ("fit",), ("play",), ("audit",), ("train",),
-    ("eval",), ("report",), ("bench",),
+    (), ("demo",), ("collect",), ("annotate",), ("fit",), ("play",), ("vary",), ("audit",),
+    ("train",), ("eval",), ("report",), ("bench",),
     ("import",), ("export",),
     ("replay",), ("replay", "stats"), ("replay", "search"), ("replay", "reindex"),
     ("envs",), ("tasks",), ("check-env",), ("config",), ("doctor",),
