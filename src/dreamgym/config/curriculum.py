@@ -52,10 +52,10 @@ class CurriculumConfig:
     """Refills in a row without a readable answer after which no more are tried."""
     feasible_visits: int = 3
     """Visits within which a made-up task must be solved once, or it is retired."""
-    alike: float = 0.97
+    alike: float = 0.99
     """The cosine from which on two tasks count as one."""
     new_words: float = 0.2
-    """The largest share of words of a made-up task that occur nowhere in the environment."""
+    """The largest share of a made-up task's words, and of its labels, that nobody has heard of."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""

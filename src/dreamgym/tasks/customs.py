@@ -55,13 +55,21 @@ class Customs:
     one_goal: bool
     """Whether all tasks have the same goal, so that a task is its first state alone."""
 
-    def broken_layout(self, state: str) -> str:
-        """Return in what a first state is laid out unlike real ones, or nothing."""
+    def broken_layout(self, state: str, *, new_labels: float = 0.0) -> str:
+        """Return in what a first state is laid out unlike real ones, or nothing.
+
+        Args:
+            state: the first state.
+            new_labels: the share of its labels that may be new, as other furniture is.
+        """
         kinds = kinds_of(state)
         if kinds not in self.layouts:
             return f"no real task opens with lines of the kinds {', '.join(kinds) or 'none'}"
-        strange = sorted(labels_of(state) - self.labels)
-        return f"no real task opens with '{strange[0]}: ...'" if strange else ""
+        labels = labels_of(state)
+        strange = sorted(labels - self.labels)
+        if len(strange) <= new_labels * len(labels):
+            return ""
+        return f"no real task opens with '{strange[0]}: ...'"
 
     def new_words(self, text: str) -> tuple[str, ...]:
         """Return the words of a text that nobody has ever used."""

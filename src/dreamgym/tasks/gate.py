@@ -53,7 +53,7 @@ class TaskGate:
         customs: of the environment.
         embedder: says which tasks are alike.
         alike: the cosine from which on two tasks count as one.
-        new_words: the largest share of words that nobody has heard of.
+        new_words: the largest share of words, and of labels, that nobody has heard of.
         held_out: texts of tasks that must not be trained on, goal and first state each.
     """
 
@@ -62,7 +62,7 @@ class TaskGate:
         customs: Customs,
         embedder: Embedder,
         *,
-        alike: float = 0.97,
+        alike: float = 0.99,
         new_words: float = 0.2,
         held_out: Sequence[str] = (),
     ) -> None:
@@ -112,7 +112,7 @@ class TaskGate:
         return float(likeness[place]), others[place]
 
     def _laid_out_wrongly(self, variation: Variation) -> Refusal | None:
-        broken = self.customs.broken_layout(variation.first_state)
+        broken = self.customs.broken_layout(variation.first_state, new_labels=self._new_words)
         return Refusal(Reason.LAYOUT, broken) if broken else None
 
     def _unheard_of(self, variation: Variation) -> Refusal | None:

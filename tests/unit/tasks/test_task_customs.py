@@ -26,6 +26,7 @@ def test_what_is_laid_out_otherwise_is_noticed():
     assert "'up: ...'" in CUSTOMS.broken_layout("hall\nbox: empty\nup: attic\ncarrying: map")
     assert CUSTOMS.broken_layout("attic\nbox: empty\neast: shed\ncarrying: map") == ""
     assert "none" in CUSTOMS.broken_layout("")
+    assert CUSTOMS.broken_layout("hall\nup: attic\neast: cave\ncarrying: map", new_labels=0.4) == ""
 
 
 def test_words_are_known_from_goals_states_and_whatever_was_heard():

@@ -38,13 +38,13 @@ def test_a_known_task_is_refused_however_it_is_written():
 
 
 def test_a_task_all_but_equal_is_refused():
-    assert reason(GOOD, [*KNOWN, task_text(GOOD) + " map"]) is Reason.ALIKE
+    assert reason(GOOD, [*KNOWN, task_text(GOOD) + " map"], alike=0.95) is Reason.ALIKE
     assert reason(GOOD, [*KNOWN, task_text(GOOD) + " map"], alike=1.0) is None
 
 
 def test_a_held_out_task_is_never_practised():
     assert reason(GOOD, held_out=[task_text(GOOD)]) is Reason.HELD_OUT
-    assert reason(GOOD, held_out=[task_text(GOOD) + " map"]) is Reason.HELD_OUT
+    assert reason(GOOD, held_out=[task_text(GOOD) + " map"], alike=0.95) is Reason.HELD_OUT
     assert reason(GOOD, held_out=[task_text(GOOD)], at_home=True) is Reason.HELD_OUT
 
 
