@@ -194,16 +194,8 @@ async def run_loop(
         on_row: gets the figures of each step; steps after a checkpoint come again after a crash.
     """
     stages = (practice,) if then is None else (practice, then)
-    goes_back = watch is not None and plan.watch.acts == "return"
-    best = folder / BEST if folder is not None and goes_back else None
-    if goes_back and best is None:
-        raise ConfigError("to go back to the best policy, a folder for checkpoints is needed")
-
-    def better(step: int) -> None:
-        keep_best()
-        if best is not None:
-            save_checkpoint(best, Checkpoint(step, trainee.learner.tensors(), {}), keep=1)
-
+    best = _best_folder(plan, folder) if watch is not None else None
+    better = _keeper(trainee, keep_best, best)
     progress = _restore(trainee, stages, folder)
     if probe is not None and not progress.probes:
         progress, seen = await _look(progress, probe, better)
@@ -228,10 +220,35 @@ async def run_loop(
             figures |= seen
         on_row(progress, figures)
         if folder is not None and (over or progress.step % plan.checkpoint_every == 0):
-            tasks = stages[progress.stage].tasks.state()
-            state = {"progress": asdict(progress), "tasks": tasks}
-            save_checkpoint(folder, Checkpoint(progress.step, trainee.learner.tensors(), state))
+            _save(trainee, stages, progress, folder)
     return progress
+
+
+def _best_folder(plan: LoopPlan, folder: Path | None) -> Path | None:
+    """Return where the best policy is kept to go back to, where the plan is to go back."""
+    if plan.watch.acts != "return":
+        return None
+    if folder is None:
+        raise ConfigError("to go back to the best policy, a folder for checkpoints is needed")
+    return folder / BEST
+
+
+def _keeper(
+    trainee: Trainee, keep_best: Callable[[], None], best: Path | None
+) -> Callable[[int], None]:
+    """Return what keeps a policy that was better than all before."""
+
+    def keep(step: int) -> None:
+        keep_best()
+        if best is not None:
+            save_checkpoint(best, Checkpoint(step, trainee.learner.tensors(), {}), keep=1)
+
+    return keep
+
+
+def _save(trainee: Trainee, stages: Sequence[Practice], progress: Progress, folder: Path) -> None:
+    state = {"progress": asdict(progress), "tasks": stages[progress.stage].tasks.state()}
+    save_checkpoint(folder, Checkpoint(progress.step, trainee.learner.tensors(), state))
 
 
 def _is_over(progress: Progress, plan: LoopPlan, stages: Sequence[Practice]) -> bool:
