@@ -6,6 +6,7 @@ import json
 from made_groups import opening_of
 
 from dreamgym.experience.model import ExperienceModel
+from dreamgym.experience.prompt import Style
 from dreamgym.experience.task_prompt import Example, Variation
 from dreamgym.llm.prompt import flat_prompt
 from dreamgym.llm.scripted import ScriptedLLM
@@ -38,6 +39,16 @@ def test_where_all_goals_are_one_the_variation_is_a_new_first_state():
     assert first.temperature == 0.8
     assert first.seed != second.seed
     assert SOURCE.observation.text in asked(llm)[0]
+
+
+def test_a_small_model_names_a_place_of_the_source_and_the_record_gives_it():
+    llm = ScriptedLLM(lambda request: "cellar")
+    maker = ModelMaker(
+        ExperienceModel(llm, style=Style.COMPACT),
+        known=lambda one: Example(one.task.goal, one.observation.text, ("cellar\nrope", "den")),
+    )
+    made = asyncio.run(maker.vary(SOURCE, OTHERS, count=1, seed=3))
+    assert [(one.goal, one.first_state) for one in made] == [(SOURCE.task.goal, "cellar\nrope")]
 
 
 def test_a_first_state_can_be_asked_for_again():
