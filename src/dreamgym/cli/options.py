@@ -17,6 +17,7 @@ from dreamgym import __version__
 from dreamgym.config import MAY_CHANGE, RunConfig, dump_toml, load_config
 from dreamgym.errors import DreamGymError, LLMBudget, LLMDown
 from dreamgym.runs import RunDir, open_run
+from dreamgym.runs.versions import installed_versions
 from dreamgym.types import digest
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -63,7 +64,11 @@ def open_run_for(
     about_what = config.env.spec.split("?")[0] if place is None else place
     name = "".join(char if char.isalnum() else "-" for char in about_what)
     path = out or Path("runs") / f"{command}-{name}-{digest(text, size=3)}"
-    about = {"version": __version__, "command": shlex.join(["dreamgym", *sys.argv[1:]])}
+    about = {
+        "version": __version__,
+        "command": shlex.join(["dreamgym", *sys.argv[1:]]),
+        "packages": ", ".join(f"{name} {found}" for name, found in installed_versions().items()),
+    }
     return open_run(path, config=text, about=about, resume=resume, may_change=MAY_CHANGE)
 
 

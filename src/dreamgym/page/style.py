@@ -47,7 +47,7 @@ grid-template-columns:repeat(auto-fit,minmax(min(19rem,100%),1fr));gap:.4rem 1.2
 .key i{display:inline-block;width:1.4rem;height:0;border-top:3px solid var(--c);margin-right:.4rem;
 vertical-align:middle}.key i.dashed{border-top-style:dashed}
 .tiles{display:grid;
-grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.7rem;margin:1rem 0}
+grid-template-columns:repeat(auto-fill,minmax(10.5rem,1fr));gap:.7rem;margin:1rem 0}
 .tile{background:var(--card);border:1px solid var(--line);border-top:3px solid var(--c);
 border-radius:.6rem;padding:.6rem .9rem .8rem;display:flex;flex-direction:column}
 .tile b{display:block;font-size:1.5rem;line-height:1.3;margin:auto 0 .1rem;

@@ -59,7 +59,8 @@ class RunGroup:
         for step in steps:
             rows = [found[step] for found in by_run if step in found]
             reached = [found for found in by_run if found and max(found) >= step]
-            places = [row.get(across) for row in rows]
+            # Nothing was practised before the first step, so nothing is counted there.
+            places = [row.get(across, None if step else 0.0) for row in rows]
             known = [place for place in places if place is not None]
             if len(rows) < len(reached) or len(known) < len(rows):
                 continue

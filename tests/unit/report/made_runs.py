@@ -69,7 +69,8 @@ def make_trial(path: Path, *, seed=0, world="real", algo="grpo", gate="off", ste
                 }
                 if step % 10 == 0:
                     row |= {"gap/precision": 0.95, "gap/dream_minus_real": 0.002 * step}
-        row["real/steps_online"] = float(online)
+        if step:
+            row["real/steps_online"] = float(online)
         if step % 10 == 0:
             sight = {"real/success": round(rng.gauss(level, 0.03), 2),
                      "real/success_greedy": round(rng.gauss(level - 0.05, 0.03), 2)}  # fmt: skip

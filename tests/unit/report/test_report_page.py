@@ -100,6 +100,8 @@ def test_one_seed_has_the_interval_of_its_look_and_a_longer_run_goes_on_alone(tm
     (alone,) = group_runs([long])
     assert alone.curve("real/success")[0].low is not None
     assert alone.curve("reward/success")[0].low is None
+    bought = alone.curve("real/success", across="real/steps_online")
+    assert [point.x for point in bought] == [0, 9000, 18000, 27000]
     cut = short.metrics[:15]
     both = group_runs([long, type(short)(short.path, short.kind, short.about, short.settings, cut,
                                          None)])[0]  # fmt: skip
