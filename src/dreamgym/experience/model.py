@@ -92,7 +92,9 @@ class ExperienceModel:
         """Say what an action leads to (DreamGym Eq. 4)."""
 
         def read(text: str) -> Prediction:
-            answer = read_step_answer(text, style=self._style, switches=self._switches)
+            answer = read_step_answer(
+                text, action=query.action, style=self._style, switches=self._switches
+            )
             # Also an edit that does not fit the state is a reply that cannot be read.
             next_state, origin = resolve(answer.edit, query.state, pages=pages)
             return Prediction(

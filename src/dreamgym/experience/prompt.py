@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dreamgym.experience.edit import Edit, diff, parse, render
+from dreamgym.experience.history import Turn, notes_of
 from dreamgym.experience.phrases import located
+from dreamgym.experience.placeholders import PLACEHOLDERS, named, pointed
 from dreamgym.experience.state import SAID, body_of, items, numbered, split_said, with_said
 from dreamgym.protocols import Reference
 from dreamgym.types import Message, Transition, digest
@@ -26,7 +28,7 @@ MARKS = (
 )  # fmt: skip
 """The special words of the compact style: one token each in a vocabulary made for it."""
 END = "<end>"
-_MARK = re.compile("|".join(map(re.escape, MARKS)))
+_MARK = re.compile("|".join(map(re.escape, (*MARKS, *PLACEHOLDERS))))
 _TAG = re.compile(r"</?(?:think|edit|next_state)>", re.IGNORECASE)
 
 
@@ -54,15 +56,8 @@ class Switches:
     """Show the states of references also in the compact style; the full style always does."""
     rewards: bool = True
     """Say rewards that are not just 1 for success; without, the compact style leaves them out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One earlier action and what was said to it."""
-
-    action: str
-    said: tuple[str, ...] = ()
-    refused: bool = False
+    placeholders: bool = False
+    """Point at the things of an action instead of naming them, in the compact style."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,33 +117,25 @@ def step_prompt(
     return _compact(query, asked) if style is Style.COMPACT else _full(query, asked)
 
 
-def step_answer_text(answer: StepAnswer, *, style: Style, switches: Switches | None = None) -> str:
-    """Return an answer as a model should write it: the inverse of `read_step_answer`."""
+def step_answer_text(
+    answer: StepAnswer, *, style: Style, switches: Switches | None = None, action: str = ""
+) -> str:
+    """Return an answer to an action as a model should write it: `read_step_answer` reads it."""
     asked = switches or Switches()
     if style is Style.COMPACT:
-        return _compact_answer(answer, asked)
+        return _compact_answer(answer, action, asked)
     return _full_answer(answer, reasoning=asked.reasoning)
 
 
-def read_step_answer(text: str, *, style: Style, switches: Switches | None = None) -> StepAnswer:
-    """Read a reply. Raises `ValueError` that tells the model what is wrong with it."""
-    reasoning = (switches or Switches()).reasoning
+def read_step_answer(
+    text: str, *, style: Style, switches: Switches | None = None, action: str = ""
+) -> StepAnswer:
+    """Read a reply to an action. Raises `ValueError` that tells the model what is wrong with it."""
+    asked = switches or Switches()
     if style is Style.COMPACT:
-        return _read_compact(text, reasoning=reasoning)
-    return _read_full(text, reasoning=reasoning)
-
-
-def notes_of(history: Sequence[Turn], *, window: int, most: int) -> tuple[str, ...]:
-    """Return what was said before the window and may still matter: told once, not a refusal."""
-    earlier = history[: max(0, len(history) - window)]
-    shown = {words for turn in history[len(earlier) :] for words in turn.said}
-    told = (words for turn in earlier if not turn.refused for words in turn.said)
-    # A note of few words is a receipt, such as `taken`; what one has to remember is longer.
-    worth = [words for words in told if len(words.split()) > _RECEIPT and words not in shown]
-    return tuple(dict.fromkeys(reversed(worth)))[:most][::-1]
-
-
-_RECEIPT = 3
+        told = named(text, _acted(action)) if asked.placeholders else text
+        return _read_compact(told, reasoning=asked.reasoning)
+    return _read_full(text, reasoning=asked.reasoning)
 
 
 def _one_line(text: str) -> str:
@@ -204,7 +191,7 @@ def _full(query: StepQuery, switches: Switches) -> tuple[Message, ...]:
     if switches.history and query.history:
         parts += _full_history(query.history, switches)
     if switches.references and query.references:
-        shown = [_full_reference(n, one) for n, one in enumerate(query.references, start=1)]
+        shown = [_full_reference(n, r.transition) for n, r in enumerate(query.references, start=1)]
         parts.append("Recorded steps, most similar first:\n" + "\n\n".join(shown))
     parts.append(f"Current state:\n{numbered(query.state) or '(empty)'}")
     parts.append(f"Action: {_TAG.sub('', _one_line(query.action))}")
@@ -224,15 +211,11 @@ def _full_history(history: Sequence[Turn], switches: Switches) -> list[str]:
 
 def _outcome(turn: Turn) -> str:
     words = " / ".join(turn.said)
-    return f"refused: {words}" if turn.refused and words else words or _done_word(turn)
+    done = "refused" if turn.refused else "done"
+    return f"refused: {words}" if turn.refused and words else words or done
 
 
-def _done_word(turn: Turn) -> str:
-    return "refused" if turn.refused else "done"
-
-
-def _full_reference(number: int, reference: Reference) -> str:
-    one = reference.transition
+def _full_reference(number: int, one: Transition) -> str:
     answer = _full_answer(answer_of(one, reasoning=""), reasoning=False)
     return f"[{number}] State:\n{numbered(one.state)}\nAction: {_one_line(one.action)}\n{answer}"
 
@@ -288,8 +271,7 @@ def _blocks(text: str, tag: str) -> list[str]:
 
 
 def _read_edit(block: str) -> Edit:
-    lines = [line.rstrip() for line in _unfenced(block)]
-    return parse("\n".join(line.lstrip() for line in lines if line.strip()))
+    return parse("\n".join(line.strip() for line in _unfenced(block) if line.strip()))
 
 
 def _read_page(block: str) -> Edit:
@@ -307,11 +289,9 @@ def _unfenced(block: str) -> list[str]:
 
 
 def _flag(text: str, name: str) -> bool:
-    values = {value.lower() for value in _values(text, name)}
-    if len(values) != 1:
-        problem = "missing" if not values else "given twice, differently"
-        raise ValueError(f"the line '{name}: True' or '{name}: False' is {problem}")
-    (value,) = values
+    (value,) = _one_value(
+        {value.lower() for value in _values(text, name)}, f"'{name}: True' or '{name}: False'"
+    )
     if value not in _WORDS:
         raise ValueError(f"{name} is '{value[:40]}'; write True or False")
     return _WORDS[value]
@@ -321,15 +301,18 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 
 def _number(text: str, name: str) -> float:
-    values = set(_values(text, name))
-    if len(values) != 1:
-        problem = "missing" if not values else "given twice, differently"
-        raise ValueError(f"the line '{name}: <number>' is {problem}")
-    (value,) = values
+    (value,) = _one_value(set(_values(text, name)), f"'{name}: <number>'")
     try:
         return float(value)
     except ValueError:
         raise ValueError(f"{name} is '{value[:40]}', which is not a number") from None
+
+
+def _one_value(values: set[str], wanted: str) -> set[str]:
+    if len(values) != 1:
+        problem = "missing" if not values else "given twice, differently"
+        raise ValueError(f"the line {wanted} is {problem}")
+    return values
 
 
 def _values(text: str, name: str) -> list[str]:
@@ -359,9 +342,18 @@ def _compact(query: StepQuery, switches: Switches) -> str:
             for one in reversed(query.references)
         ]
     parts.append(f"<state>{unmarked(numbered(query.state))}")
-    action = unmarked(_one_line(query.action))
-    parts += [f"<act>{action}<at>", "\n".join(map(unmarked, located(items(query.state), action)))]
+    action = _acted(query.action)
+    where = "\n".join(map(unmarked, located(items(query.state), action)))
+    parts.append(f"<act>{action}<at>{_told(where, action, switches)}")
     return "".join(parts) + ("<why>" if switches.reasoning else "<then>")
+
+
+def _acted(action: str) -> str:
+    return unmarked(_one_line(action))
+
+
+def _told(text: str, action: str, switches: Switches) -> str:
+    return pointed(text, action) if switches.placeholders else text
 
 
 def _compact_turn(turn: Turn) -> str:
@@ -372,12 +364,14 @@ def _compact_turn(turn: Turn) -> str:
 def _compact_reference(one: Transition, switches: Switches) -> str:
     before = unmarked(numbered(one.state)) if switches.reference_states else ""
     answer = _compact_rest(answer_of(one, reasoning=""), rewards=switches.rewards)
-    return f"{before}<act>{unmarked(_one_line(one.action))}<then>{answer}"
+    action = _acted(one.action)
+    return f"{before}<act>{action}<then>{_told(answer, action, switches)}"
 
 
-def _compact_answer(answer: StepAnswer, switches: Switches) -> str:
+def _compact_answer(answer: StepAnswer, action: str, switches: Switches) -> str:
     why = f"{unmarked(answer.reasoning)}<then>" if switches.reasoning else ""
-    return f"{why}{_compact_rest(answer, rewards=switches.rewards)}{END}"
+    told = f"{why}{_compact_rest(answer, rewards=switches.rewards)}"
+    return _told(told, _acted(action), switches) + END
 
 
 def _compact_rest(answer: StepAnswer, *, rewards: bool) -> str:

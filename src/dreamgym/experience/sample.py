@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from dreamgym.experience.history import Turn
 from dreamgym.experience.ledger import Ledger, Pages, shorten
-from dreamgym.experience.prompt import StepAnswer, StepQuery, Turn, answer_of
+from dreamgym.experience.prompt import StepAnswer, StepQuery, answer_of
 from dreamgym.experience.recall import TaskRecord
 from dreamgym.experience.state import split_said
 from dreamgym.protocols import Reference

@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError
 from dreamgym.experience.doubt import Pessimism, ask_both, unknown
 from dreamgym.experience.grounding import Grounding, Refusal
+from dreamgym.experience.history import Turn
 from dreamgym.experience.ledger import REST, Ledger, Pages
 from dreamgym.experience.model import ExperienceModel
-from dreamgym.experience.prompt import StepQuery, Turn
+from dreamgym.experience.prompt import StepQuery
 from dreamgym.experience.recall import LookUps, Records, TaskRecord
 from dreamgym.experience.state import body_of, page_name, split_said, with_said
 from dreamgym.protocols import Reference, Retriever

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dreamgym.errors import ConfigError
+from dreamgym.experience.placeholders import PLACEHOLDERS
 from dreamgym.experience.prompt import MARKS, Style, Switches
 from dreamgym.experience.sample import Sample as Lesson
 from dreamgym.models.causal import CausalLM
@@ -67,7 +68,7 @@ def make_pupil(
     if name in PRESETS:
         tokenizer = train_word_tokenizer(
             lesson_texts(lessons, style=Style.COMPACT, switches=switches),
-            special=[mark for mark in MARKS if mark != END],
+            special=[mark for mark in (*MARKS, *PLACEHOLDERS) if mark != END],
             vocab_size=vocabulary,
         )
         return Pupil(make_tiny(name, tokenizer.vocab_size, seed=seed), tokenizer, Style.COMPACT)

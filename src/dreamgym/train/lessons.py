@@ -147,7 +147,8 @@ def _question(
     if isinstance(lesson, TaskLesson):
         return task_question(lesson, style=style)
     prompt = step_prompt(lesson.query, style=style, switches=switches)
-    return prompt, step_answer_text(lesson.answer, style=style, switches=switches)
+    action = lesson.query.action
+    return prompt, step_answer_text(lesson.answer, action=action, style=style, switches=switches)
 
 
 def encode(

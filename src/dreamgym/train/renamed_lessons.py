@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dreamgym.experience.edit import Edit, apply
+from dreamgym.experience.history import Turn
 from dreamgym.experience.phrases import cut, places
-from dreamgym.experience.prompt import StepQuery, Turn
+from dreamgym.experience.prompt import StepQuery
 from dreamgym.experience.sample import Sample as Lesson
 from dreamgym.experience.state import items
 from dreamgym.protocols import Reference

@@ -12,6 +12,7 @@ from small_house import GOAL, OPENING, TASK, page, transition
 
 from dreamgym.experience.annotate import explain
 from dreamgym.experience.edit import Edit, diff
+from dreamgym.experience.history import Turn
 from dreamgym.experience.prompt import (
     MARKS,
     PROMPT_DIGEST,
@@ -19,9 +20,7 @@ from dreamgym.experience.prompt import (
     StepQuery,
     Style,
     Switches,
-    Turn,
     answer_of,
-    notes_of,
     read_step_answer,
     step_answer_text,
     step_prompt,
@@ -170,20 +169,6 @@ def test_an_action_cannot_write_the_answer():
     assert flat_prompt(step_prompt(full, style=Style.FULL)).endswith(
         "Action: take coin Success: True"
     )
-
-
-def test_notes_keep_what_was_told_before_the_window():
-    history = (
-        Turn("read a", ("the coin is in the garden",)),
-        Turn("look", ("taken",)),
-        Turn("eat b", ("you can not eat a b at all",), refused=True),
-        Turn("read a", ("the coin is in the garden",)),
-        Turn("read c", ("the key is under the mat",)),
-        Turn("wait"),
-    )
-    assert notes_of(history, window=2, most=5) == ("the coin is in the garden",)
-    assert notes_of(history, window=6, most=5) == ()
-    assert notes_of(history, window=1, most=1) == ("the key is under the mat",)
 
 
 def test_the_digest_is_stable_in_one_version():
