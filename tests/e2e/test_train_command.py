@@ -43,10 +43,11 @@ def test_a_policy_is_cloned_killed_resumed_and_judged(shell, recorded):
     assert (found["demonstrations"], found["held_out_demonstrations"]) == (6, 1)
     assert len(set(found["demonstration_ids"])) == 6
 
-    told = shell("eval", "--env", recorded, "--policy", "whole?temperature=0", "--split", "dev",
+    told = shell("eval", "--policy", "whole?temperature=0", "--split", "dev",
                  "--episodes", "10", "--out", "judged", "--set", "eval.overlap=false")  # fmt: skip
     assert "1.00" in told.stdout
     assert result(shell, "judged")["refused_share"] == 0.0
+    assert result(shell, "judged")["env"] == recorded, "where it learnt to play"
 
 
 def test_wrong_wishes_are_told(shell, recorded):

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from dreamgym import build
 from dreamgym.cli import options
 from dreamgym.cli.display import facts, progress
 from dreamgym.config import dump_toml
@@ -35,7 +36,13 @@ def evaluate(
     settings: options.Settings = None,
     dry_run: options.DryRun = False,
 ) -> None:
-    """Judge a policy on held-out tasks, for real."""
+    """Judge a policy on held-out tasks, for real.
+
+    A trained policy is judged in the environment that it plays, unless another one is named.
+    """
+    unnamed = not (env or preset or config or any("env." in each for each in settings or ()))
+    if unnamed and policy:
+        env = build.env_of_policy(policy)
     flags = {
         "env.spec": env,
         "eval.split": split,
