@@ -10,13 +10,14 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dreamgym import build
 from dreamgym.config import DreamConfig, ReplayConfig, RunConfig
 from dreamgym.envs.spec import parse_spec
 from dreamgym.errors import ConfigError, EnvError, did_you_mean
 from dreamgym.experience.card import CARD, DreamCard, load_card
-from dreamgym.experience.doubt import Pessimism, SecondOpinion
+from dreamgym.experience.doubt import FLAGS, FlagsOnly, Pessimism, SecondOpinion
 from dreamgym.experience.grounding import Grounding, KnownKinds
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import Style, Switches
@@ -26,6 +27,9 @@ from dreamgym.protocols import LLM
 from dreamgym.replay import ExperienceStore
 from dreamgym.replay.snapshot import Snapshot
 from dreamgym.types import Opening, Source, Split, Task
+
+if TYPE_CHECKING:
+    from dreamgym.models.as_llm import LocalLLM
 
 MODEL = "model"
 """The folder of the weights inside the run of a fit."""
@@ -77,12 +81,9 @@ def open_dream(
     if not path.is_file():
         raise ConfigError(f"the dream in {folder} remembers with {path}, which is gone: --store")
     card = replace(card, store=str(path))
-    return dream_over(
-        _local(folder / MODEL, name=folder.name),
-        card,
-        config=config or DreamConfig(),
-        openings=openings,
-    )
+    wanted = config or DreamConfig()
+    llm = _fitted(folder, card, wanted, name=folder.name)
+    return dream_over(llm, card, config=wanted, openings=openings)
 
 
 def dream_over(
@@ -146,7 +147,14 @@ def _instructed(world: str, config: RunConfig, llm: LLM | None) -> LLM | None:
     return _local(folder, name=folder.name) if plain else None
 
 
-def _local(folder: Path, *, name: str) -> LLM:
+def _fitted(folder: Path, card: DreamCard, config: DreamConfig, *, name: str) -> LLM:
+    llm = _local(folder / MODEL, name=name)
+    if config.confidence_of == "reply" or card.style is not Style.COMPACT:
+        return llm
+    return FlagsOnly(llm, frozenset(n for mark in FLAGS for n in llm.tokenizer.encode(mark)))
+
+
+def _local(folder: Path, *, name: str) -> LocalLLM:
     from dreamgym.models.as_llm import LocalLLM
     from dreamgym.models.load import load_model, load_tokenizer
 
@@ -173,7 +181,8 @@ def _second(config: DreamConfig, *, env: str) -> SecondOpinion | None:
     card = load_card(folder)
     if card.env != env:
         raise ConfigError(f"dream.second {folder} dreams {card.env}, not {env}")
-    model = _speaker(_local(folder / MODEL, name=f"{folder.name}, second"), card, config)
+    llm = _fitted(folder, card, config, name=f"{folder.name}, second")
+    model = _speaker(llm, card, config)
     return SecondOpinion(model, states=config.agree_on == "states")
 
 
@@ -197,6 +206,7 @@ def switches_of(config: DreamConfig) -> Switches:
         references=config.references > 0,
         window=config.window,
         rewards=not config.outcome_only,
+        placeholders=config.placeholders,
     )
 
 

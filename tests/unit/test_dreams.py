@@ -81,6 +81,26 @@ def test_a_second_dream_must_agree(small_dream, tmp_path):
     assert not dream.world.pessimism.second.states
 
 
+def test_confidence_may_be_that_of_the_flags_alone(small_dream):
+    sure = {}
+
+    async def one_step(dream):
+        env = await dream.world.open(dream.tasks(Split.TRAIN)[0])
+        opening = await env.reset(0)
+        way = next(word for word in ("east", "west") if word in opening.observation.text)
+        try:
+            return (await env.predict(f"move {way}")).confidence
+        finally:
+            await dream.close()
+
+    for what in ("reply", "flags"):
+        config = DreamConfig(confidence_of=what)
+        sure[what] = asyncio.run(one_step(open_dream(small_dream / "dream", config=config)))
+    assert 0 < sure["reply"] <= sure["flags"] <= 1
+    with pytest.raises(ConfigError, match="confidence_of 'flag'"):
+        DreamConfig(confidence_of="flag")
+
+
 def test_a_second_dream_must_be_one_and_of_the_same_environment(small_dream, store, tmp_path):
     config = DreamConfig(second=str(small_dream / "dream"))
     card = replace(card_for(store, ENV, DreamConfig()), env="twx/coin")

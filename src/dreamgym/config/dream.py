@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dreamgym.errors import ConfigError, did_you_mean
 
 AGREE_ON = ("flags", "states")
+CONFIDENCE_OF = ("reply", "flags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class FitConfig:
 
 @dataclass(frozen=True, slots=True)
 class DreamConfig:
-    """How the dream answers. The first four settings are learnt: a fitted model keeps its own."""
+    """How the dream answers. The first five settings are learnt: a fitted model keeps its own."""
 
     history: bool = True
     """Show the model what happened before (the paper's ablation: no history)."""
@@ -80,6 +81,8 @@ class DreamConfig:
     """Similar recorded steps that it is shown; 0 is the paper's ablation without replay."""
     window: int = 4
     """Earlier turns that it is shown in full."""
+    placeholders: bool = False
+    """Let a small model point at the things of an action instead of copying their names."""
     grounding: bool = True
     """Refuse by rule what is about things that nobody has heard of or seen."""
     ledger: bool = True
@@ -88,6 +91,8 @@ class DreamConfig:
     """Answer `unknown` where the nearest reference is less alike than this."""
     min_confidence: float = 0.0
     """Answer `unknown` where the reply's least sure token is less probable than this."""
+    confidence_of: str = "reply"
+    """Whose least sure token counts: of the whole `reply`, or of its `flags` (fitted models)."""
     second: str = ""
     """Answer `unknown` where another dream, such as a fit with another seed, says otherwise."""
     agree_on: str = "states"
@@ -109,9 +114,9 @@ class DreamConfig:
         for name in ("min_similarity", "min_confidence"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(f"dream.{name} is {getattr(self, name)}; it is between 0 and 1")
-        if self.agree_on not in AGREE_ON:
-            raise ConfigError(
-                f"dream.agree_on '{self.agree_on}'.{did_you_mean(self.agree_on, AGREE_ON)}"
-            )
+        for name, known in (("agree_on", AGREE_ON), ("confidence_of", CONFIDENCE_OF)):
+            if getattr(self, name) not in known:
+                wrong = getattr(self, name)
+                raise ConfigError(f"dream.{name} '{wrong}'.{did_you_mean(wrong, known)}")
         if self.temperature < 0:
             raise ConfigError(f"dream.temperature is {self.temperature}; it must be at least 0")

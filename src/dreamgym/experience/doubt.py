@@ -15,10 +15,40 @@ from dreamgym.experience.ledger import Pages
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import StepQuery
 from dreamgym.experience.state import body_of, page_name
-from dreamgym.types import Origin, Prediction
+from dreamgym.protocols import LLM
+from dreamgym.types import Completion, Origin, Prediction, Request, SampledTokens
+
+FLAGS = ("<ok>", "<refused>", "<win>", "<lose>", "<cont>")
+"""The marks of the compact style that say what an action comes to."""
 
 Doubt = Callable[[StepQuery, Prediction], str]
 """Returns why a prediction is not to be trusted, or nothing."""
+
+
+class FlagsOnly:
+    """A language model of which only certain tokens say how sure it is.
+
+    A reply is as sure as its least sure token. Of a long description that token is often a matter
+    of taste; whether an action is refused or a task achieved is not.
+    """
+
+    def __init__(self, llm: LLM, ids: frozenset[int]) -> None:
+        self._llm = llm
+        self._ids = ids
+
+    async def complete(self, request: Request) -> Completion:
+        """Answer one request; of its tokens the others are left out."""
+        completion = await self._llm.complete(request)
+        if completion.tokens is None:
+            return completion
+        pairs = zip(completion.tokens.ids, completion.tokens.logprobs, strict=True)
+        kept = [(number, logprob) for number, logprob in pairs if number in self._ids]
+        ids, logprobs = tuple(one for one, _ in kept), tuple(one for _, one in kept)
+        return replace(completion, tokens=SampledTokens(ids, logprobs))
+
+    async def close(self) -> None:
+        """Close the model."""
+        await self._llm.close()
 
 
 @dataclass(frozen=True, slots=True)

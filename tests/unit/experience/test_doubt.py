@@ -7,10 +7,10 @@ from small_house import OPENING, TASK, WAY, page, perfect
 
 from dreamgym.errors import EnvError, LLMTimeout
 from dreamgym.experience import DreamWorld, ExperienceModel, Pessimism, SecondOpinion, Style
-from dreamgym.experience.doubt import disagreement
+from dreamgym.experience.doubt import FlagsOnly, disagreement
 from dreamgym.llm import ScriptedLLM
 from dreamgym.llm.prompt import flat_prompt
-from dreamgym.types import Origin, Prediction
+from dreamgym.types import Completion, Origin, Prediction, Request, SampledTokens
 
 FLAGS = "\nRefused: False\nDone: False\nSuccess: False\nReward: 0"
 RIGHT = perfect(Style.FULL)
@@ -101,3 +101,16 @@ def test_an_unlike_memory_and_an_unsure_reply_are_told_apart():
     assert why(Pessimism(min_confidence=0.5), 0.4).startswith("unsure: ")
     assert why(Pessimism(min_confidence=0.5), 0.6) == ""
     assert why(Pessimism(min_confidence=0.5), None) == "", "who says nothing is not unsure"
+
+
+def test_only_flags_may_say_how_sure_a_reply_is():
+    tokens = SampledTokens((7, 3, 7, 4), (-0.1, -9.0, -0.2, -5.0))
+    said = [Completion("a", "m", tokens=tokens), Completion("b", "m")]
+    llm = FlagsOnly(ScriptedLLM(said), frozenset({7}))
+
+    async def ask():
+        return [await llm.complete(Request("?")) for _ in range(2)]
+
+    first, second = asyncio.run(ask())
+    assert first.tokens == SampledTokens((7, 7), (-0.1, -0.2))
+    assert second.tokens is None
