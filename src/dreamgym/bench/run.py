@@ -133,13 +133,14 @@ async def run_stage(stage: Stage, root: Path, *, times: LineWriter, call: Call) 
         shutil.rmtree(folder)
     log.parent.mkdir(parents=True, exist_ok=True)
     words = stage.command(root, resume=folder.exists())
-    began = time.monotonic()
+    began, said_before = time.monotonic(), log.stat().st_size if log.exists() else 0
     code = await call(words, log)
     seconds = round(time.monotonic() - began, 2)
     times.write({"stage": _name(stage), "key": stage.key, "seconds": seconds, "code": code})
     if stage.finished(root):
         return ""
-    said = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    text = log.read_bytes()[said_before:].decode("utf-8", "replace")
+    said = [line for line in text.splitlines() if line.strip()]
     return f"exit {code}: {' '.join(said[-3:])[-600:]} (see {log})"
 
 

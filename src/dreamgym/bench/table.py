@@ -159,10 +159,11 @@ def write_markdown(
         "",
         *_success_table(table), "",
     ]  # fmt: skip
-    if suite.compare:
+    compared = _comparisons(table)
+    if compared:
         lines += [
             "Differences on the same seeds; p by a paired t test, and by an exact test that flips "
-            "signs.", "", *_comparisons(table), "",
+            "signs.", "", *compared, "",
         ]  # fmt: skip
     lines += _needed_table(table)
     missing = [cell for cell in table.cells if cell.success is None]
@@ -199,8 +200,9 @@ def _success_table(table: BenchTable) -> list[str]:
 
 
 def _comparisons(table: BenchTable) -> list[str]:
-    lines = [_row(["arm", "minus", "in", "difference", "pairs", "p (t)", "p (flip)"])]
-    lines.append("|" + "---|" * 7)
+    head = [_row(["arm", "minus", "in", "difference", "pairs", "p (t)", "p (flip)"])]
+    head.append("|" + "---|" * 7)
+    lines: list[str] = []
     envs: list[str | None] = list(table.suite.envs)
     for ours, theirs in table.suite.compare:
         for env in [*envs, None] if len(envs) > 1 else envs:
@@ -211,7 +213,7 @@ def _comparisons(table: BenchTable) -> list[str]:
                 )  # fmt: skip
                 shown = [str(found.difference), str(found.difference.seeds), p_t, p_flip]
                 lines.append(_row([ours, theirs, env or "all", *shown]))
-    return lines
+    return [*head, *lines] if lines else []
 
 
 def _needed_table(table: BenchTable) -> list[str]:
