@@ -183,7 +183,7 @@ def test_a_browser_shows_it_without_scrolling_sideways(runs, tmp_path, width, da
          f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--window-size=1400,1000",
          f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
          (tmp_path / "frame.html").as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=300, check=True,
     )  # fmt: skip
     seen = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", done.stdout)[1]))
     assert seen["wide"] <= seen["room"] <= width
