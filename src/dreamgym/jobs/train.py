@@ -25,7 +25,7 @@ from dreamgym.train.demonstrations import (
 )
 from dreamgym.train.policy_fit import PolicyModel, clone, make_policy_model, split_demonstrations
 from dreamgym.train.renaming import Names, find_names
-from dreamgym.types import Source, Split, Trajectory
+from dreamgym.types import Source, Split, Trajectory, derive_seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ def read_recorded(config: RunConfig) -> tuple[str, list[Trajectory]]:
 
 def lora_of(config: RunConfig) -> Lora | None:
     """Return the adapters that are wanted, if any are."""
-    wanted = config.train
-    return Lora(wanted.lora_rank, wanted.lora_alpha) if wanted.lora_rank else None
+    wanted, seed = config.train, derive_seed(config.seed, "adapters")
+    return Lora(wanted.lora_rank, wanted.lora_alpha, seed=seed) if wanted.lora_rank else None
 
 
 def make_card(

@@ -31,6 +31,8 @@ class Lora:
     alpha: float = 32.0
     dropout: float = 0.0
     targets: str | tuple[str, ...] = "all-linear"
+    seed: int = 0
+    """Of their first weights."""
 
 
 class HfModel(nn.Module):
@@ -90,7 +92,7 @@ class HfModel(nn.Module):
         hidden: torch.Tensor = out.last_hidden_state
         if span is None or span.asked is None:
             return hidden
-        return hidden[torch.arange(len(hidden)), span.asked][:, None]
+        return hidden[torch.arange(len(hidden))[:, None], span.asked]
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return the scores of every next token for hidden states."""
@@ -153,7 +155,9 @@ def load_hf_model(folder: Path, *, lora: Lora | None = None) -> HfModel:
         target_modules=targets,
         task_type="CAUSAL_LM",
     )
-    return HfModel(peft.get_peft_model(inner, config))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(lora.seed)
+        return HfModel(peft.get_peft_model(inner, config))
 
 
 class HfTokenizer:
