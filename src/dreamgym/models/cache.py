@@ -7,7 +7,9 @@ the same whatever its neighbours are, and can be kept and put back (see `prefix.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import add
 
 import numpy as np
 
@@ -41,11 +43,12 @@ class CacheShape:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some neighbouring rows, and how many columns they look at."""
+    """Some neighbouring rows, how many columns they look at, and how many tokens do so at most."""
 
     start: int
     stop: int
     columns: int
+    tokens: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,9 @@ class Span:
     """Neighbouring rows that need to look at equally many columns; rows in none of them are filler,
     and what they see does not matter. None: all rows look at all columns of the mask."""
     asked: torch.Tensor | None = None
-    """[rows]: the one token of each row whose hidden state is asked for. None: all of them."""
+    """[rows, some]: the tokens of each row whose hidden states are asked for. None: all of them."""
+    real: torch.Tensor | None = None
+    """Which tokens, counted through the rows, are not filler. None: nobody says."""
 
 
 class KVCache:
@@ -98,9 +103,12 @@ class KVCache:
         """Return some neighbouring rows; writes to the part are writes to the whole."""
         return KVCache(self.store[:, :, start:stop], self.lengths[start:stop])
 
-    def select(self, rows: torch.Tensor, *, columns: int) -> KVCache:
-        """Return a copy with these rows (some perhaps twice) and room for `columns` tokens."""
-        used = min(self.columns, _whole_steps(int(self.lengths[rows].max())))
+    def select(self, rows: torch.Tensor, *, columns: int, ahead: int = 0) -> KVCache:
+        """Return a copy with these rows (some perhaps twice) and room for `columns` tokens.
+
+        It also holds the keys and values of `ahead` tokens beyond the lengths.
+        """
+        used = min(self.columns, _whole_steps(int(self.lengths[rows].max()) + ahead))
         wide = max(used, _whole_steps(columns))
         store = zeros(*self.store.shape[:2], len(rows), wide, *self.store.shape[4:])
         for layer in range(len(store)):
@@ -118,24 +126,32 @@ class KVCache:
                 held[:, :used].index_copy_(0, place, held[:, :used].index_select(0, origin))
         self.lengths[place] = self.lengths[origin]
 
-    def next_span(self, real_rows: int) -> Span:
-        """Say where the next token of every row goes; rows beyond the real ones are filler."""
-        lengths = self.lengths[:real_rows].tolist()
-        parts: list[Part] = []
-        for start in range(0, real_rows, PART_ROWS):
-            stop = min(start + PART_ROWS, real_rows)
-            columns = _whole_steps(max(lengths[start:stop]) + 1)
-            if parts and parts[-1].columns == columns:
-                start = parts.pop().start
-            parts.append(Part(start, stop, columns))
-        return replace(self.span(1), parts=tuple(parts))
+    def span(self, tokens: int, counts: Sequence[int] | None = None) -> Span:
+        """Say where the next `tokens` tokens of every row go: after those it holds.
 
-    def span(self, tokens: int) -> Span:
-        """Say where the next `tokens` tokens of every row go: after those it holds."""
+        With `counts`, only so many tokens of each row are not filler; nor are rows beyond.
+        """
         positions = self.lengths[:, None] + torch.arange(tokens)
         columns = self._columns_for(positions)
         hidden = torch.arange(columns) > positions[:, :, None]
-        return Span(positions, additive(hidden), self.slots(positions))
+        span = Span(positions, additive(hidden), self.slots(positions))
+        if counts is None:
+            return span
+        wanted = torch.tensor([*counts, *(0 for _ in range(self.rows - len(counts)))])
+        real = (torch.arange(tokens) < wanted[:, None]).flatten().nonzero()[:, 0]
+        return replace(span, parts=self._parts(counts), real=real)
+
+    def _parts(self, counts: Sequence[int]) -> tuple[Part, ...]:
+        parts: list[Part] = []
+        lengths = self.lengths.tolist()
+        for start in range(0, len(counts), PART_ROWS):
+            stop = min(start + PART_ROWS, len(counts))
+            tokens = max(counts[start:stop])
+            columns = _whole_steps(max(map(add, lengths[start:stop], counts[start:stop])))
+            if parts and (parts[-1].columns, parts[-1].tokens) == (columns, tokens):
+                start = parts.pop().start
+            parts.append(Part(start, stop, columns, tokens))
+        return tuple(parts)
 
     def branches(self, offsets: torch.Tensor, branch: torch.Tensor) -> Span:
         """Say where tokens of several continuations of each row go, side by side.

@@ -2,7 +2,8 @@
 
 Prompts of any length go together. Each row's answer depends on its own prompt, settings and seed,
 not on the rows beside it. Equal prompts are read once; what begins alike is read once, too, also
-across calls (see `prefix.py`). Plain, synchronous code: `as_llm.py` makes it an `LLM`.
+across calls (see `prefix.py`). Small models check several guessed tokens in one pass (`drafts.py`).
+Plain, synchronous code: `as_llm.py` makes it an `LLM`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dreamgym.errors import ConfigError
-from dreamgym.models.cache import KVCache
-from dreamgym.models.causal import CausalLM
-from dreamgym.models.reading import Reader
+from dreamgym.models.cache import STEADY, KVCache, Span
+from dreamgym.models.causal import CachedLM, CausalLM
+from dreamgym.models.drafts import Drafts
+from dreamgym.models.llama import Llama
+from dreamgym.models.quick import QuickLlama
+from dreamgym.models.reading import Reader, within
 from dreamgym.models.requirement import torch
 from dreamgym.models.sampling import Draws, pick
 from dreamgym.models.scoring import Choice, Scores, score_choices
@@ -21,6 +25,8 @@ from dreamgym.models.scoring import Choice, Scores, score_choices
 SMALL = 30_000_000
 FIRST_ROOM = 64
 """Tokens that a batch has room for at first; more is made when needed."""
+LONGEST_GUESS = 24
+"""Tokens that a row reads ahead at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +63,19 @@ class _Growth:
         self.ids: list[int] = []
         self.logprobs: list[float] = []
         self.stopped = False
+        self.whole = list(query.ids)
+        """Prompt and answer."""
+
+    @property
+    def room(self) -> int:
+        """How many tokens may still be added."""
+        return self.query.max_new - len(self.ids)
 
     def add(self, token: int, logprob: float) -> bool:
-        """Add a token, unless the answer is complete; return whether it goes on."""
+        """Add a token; return whether the answer goes on."""
         query = self.query
-        if self.stopped or len(self.ids) >= query.max_new:
-            return False
         self.ids.append(token)
+        self.whole.append(token)
         self.logprobs.append(logprob)
         self.stopped = token in query.stop or (query.ended is not None and query.ended(self.ids))
         return not self.stopped and len(self.ids) < query.max_new
@@ -76,43 +88,88 @@ class _Growth:
 class _Batch:
     """Answers that grow side by side, one row of a cache each. Rows beyond them are filler."""
 
-    def __init__(self, growths: Sequence[_Growth], cache: KVCache, *, least_rows: int) -> None:
+    def __init__(
+        self, growths: Sequence[_Growth], cache: KVCache, *, least_rows: int, drafts: Drafts | None
+    ) -> None:
         self._least_rows = least_rows
+        self._drafts = drafts
         self._growths = list(growths)
         """The answer of each row."""
         self._places = list(range(len(growths)))
         """Its place among all answers."""
+        self._greedy = all(growth.query.temperature <= 0 for growth in growths)
         self._temperature = torch.tensor([growth.query.temperature for growth in growths])
         self._top_p = torch.tensor([g.query.top_p for g in growths], dtype=torch.float64)
         self.cache = cache
 
-    @property
-    def real_rows(self) -> int:
-        """How many rows are not filler."""
-        return len(self._growths)
+    def grow(self, logits: torch.Tensor, draws: Draws, *, guesses: Sequence[Sequence[int]]) -> bool:
+        """Add tokens to every answer, as far as guesses are right, and one; say if any goes on.
 
-    def grow(self, logits: torch.Tensor, draws: Draws, step: int) -> torch.Tensor | None:
-        """Add a token to every answer; return the tokens to read next, or None when all is done."""
-        count = self.real_rows
+        Args:
+            logits: [rows, tokens, vocab], what follows the row's last token and each guess.
+            draws: for answers that are drawn.
+            guesses: what each row has read ahead.
+        """
+        picked = self._pick(logits, draws, guesses)
+        going = [
+            self._add(growth, guess, picked)
+            for growth, guess in zip(self._growths, guesses, strict=True)
+        ]
+        self.cache.lengths[: len(going)] = torch.tensor([len(g.whole) - 1 for g in self._growths])
+        if any(going) and not all(going):
+            self._close_up(going)
+        return any(going)
+
+    def _pick(
+        self, logits: torch.Tensor, draws: Draws, guesses: Sequence[Sequence[int]]
+    ) -> Iterator[tuple[int, float]]:
+        """Choose a token for every place that has scores, row by row."""
+        counts = [1 + len(guess) for guess in guesses]
+        steps = [
+            len(growth.ids) + ahead
+            for growth, count in zip(self._growths, counts, strict=True)
+            for ahead in range(count)
+        ]
+        row = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+        ahead = torch.cat([torch.arange(count) for count in counts])
+        places = [place for place, n in zip(self._places, counts, strict=True) for _ in range(n)]
         ids, logprobs = pick(
-            logits[:count],
-            temperature=self._temperature[:count],
-            top_p=self._top_p[:count],
-            uniform=draws.at(step, self._places),
+            logits[row, ahead],
+            temperature=self._temperature[row],
+            top_p=self._top_p[row],
+            uniform=torch.zeros(0) if self._greedy else draws.at(steps, places),
         )
-        grown = zip(self._growths, ids.tolist(), logprobs.tolist(), strict=True)
-        going = [growth.add(token, logprob) for growth, token, logprob in grown]
-        if not any(going):
-            return None
-        if not all(going):
-            ids = ids[self._close_up(going)]
-        self._make_room()
-        tokens = ids.new_zeros(self.cache.rows, 1)
-        tokens[: len(ids), 0] = ids
-        return tokens
+        return zip(ids.tolist(), logprobs.tolist(), strict=True)
 
-    def _close_up(self, going: list[bool]) -> list[int]:
-        """Put the last rows that go on in the places of rows that are done; return who is where.
+    def _add(
+        self, growth: _Growth, guess: Sequence[int], picked: Iterator[tuple[int, float]]
+    ) -> bool:
+        """Add the tokens picked after right guesses; return whether the answer goes on."""
+        start, right, going = len(growth.whole), True, True
+        for guessed, (token, logprob) in zip([*guess, None], picked, strict=False):
+            if right and going:
+                going = growth.add(token, logprob)
+                right = token == guessed
+        if self._drafts is not None:
+            self._drafts.learn(growth.whole, start)
+        return going
+
+    def next_pass(self, positions: int) -> tuple[torch.Tensor, Span, list[list[int]]]:
+        """Return the tokens to read next, [rows, tokens], where they go, and which are guesses."""
+        guesses = [guess_for(growth, self._drafts) for growth in self._growths]
+        # Among two tokens or more, a token's last bits are always the same.
+        width = max(1 if self._drafts is None else 2, 1 + max(map(len, guesses)))
+        self._make_room(width)
+        tokens = [
+            [growth.whole[-1], *guess, *((0,) * (width - 1 - len(guess)))]
+            for growth, guess in zip(self._growths, guesses, strict=True)
+        ]
+        tokens += [[0] * width for _ in range(self.cache.rows - len(tokens))]
+        span = self.cache.span(width, [1 + len(guess) for guess in guesses])
+        return torch.tensor(tokens), within(span, positions), guesses
+
+    def _close_up(self, going: list[bool]) -> None:
+        """Put the last rows that go on in the places of rows that are done.
 
         Reading rows that are done would cost as much as reading others.
         """
@@ -128,13 +185,19 @@ class _Batch:
         self._places = [self._places[row] for row in order]
         self._temperature, self._top_p = self._temperature[order], self._top_p[order]
         self.cache = self.cache.part(0, max(count, self._least_rows))
-        return order
 
-    def _make_room(self) -> None:
+    def _make_room(self, tokens: int) -> None:
         longest = int(self.cache.lengths.max())
-        if longest + 1 > self.cache.columns:
+        if longest + tokens > self.cache.columns:
             rows = torch.arange(self.cache.rows)
-            self.cache = self.cache.select(rows, columns=longest * 3 // 2 + FIRST_ROOM)
+            self.cache = self.cache.select(rows, columns=longest * 3 // 2 + max(tokens, FIRST_ROOM))
+
+
+def guess_for(growth: _Growth, drafts: Drafts | None) -> list[int]:
+    """Guess how an answer goes on, short of its last token, which nothing needs to follow."""
+    if drafts is None:
+        return []
+    return drafts.guess(growth.whole, most=min(LONGEST_GUESS, growth.room - 1))
 
 
 class Decoder:
@@ -145,7 +208,7 @@ class Decoder:
         model: CausalLM,
         *,
         max_rows: int = 256,
-        chunk_tokens: int = 4096,
+        chunk_tokens: int = 1024,
         cache_mb: int = 1024,
         memory_mb: int = 256,
         steady: bool | None = None,
@@ -158,19 +221,28 @@ class Decoder:
             chunk_tokens: prompts are read this many tokens at a time.
             cache_mb: for the keys and values of a batch; more questions are more batches.
             memory_mb: for what begins alike across calls; 0 remembers nothing.
-            steady: fill small batches up to 16 rows, so that an answer is the same to the last bit
-                whatever else is asked or was asked before (on the processors tried). Costs speed
-                where fewer than 16 prompts come together; without it, last bits may differ. Left
-                open, models of up to 30 million parameters are steady.
+            steady: an answer is the same to the last bit whatever else is asked or was asked before
+                (on the processors tried), and guesses are read ahead. Our own small models go
+                through `quick.py` for that; for others, batches are filled up to 16 rows. Without
+                it, last bits may differ. Left open, models of up to 30 million parameters are
+                steady.
         """
-        self._model = model
+        if steady is None:
+            steady = sum(weight.numel() for weight in model.parameters()) <= SMALL
+        quick = QuickLlama(model) if steady and isinstance(model, Llama) else None
+        self._model: CachedLM = quick or model
+        self._drafts = Drafts() if steady else None
+        self.passes = 0
+        """How often tokens were picked so far, for a whole batch each time."""
         self._max_rows = max_rows
         self._chunk_tokens = chunk_tokens
         self._cache_tokens = cache_mb * 2**20 // model.cache_shape.bytes_per_token
-        if steady is None:
-            steady = sum(weight.numel() for weight in model.parameters()) <= SMALL
         self._reader = Reader(
-            model, chunk_tokens=chunk_tokens, memory_bytes=memory_mb * 2**20, steady=steady
+            self._model,
+            chunk_tokens=chunk_tokens,
+            memory_bytes=memory_mb * 2**20,
+            least_rows=STEADY if steady and quick is None else 1,
+            on_change=None if quick is None else quick.take_weights,
         )
 
     @property
@@ -235,20 +307,19 @@ class Decoder:
             yield start, len(sizes)
 
     def _run(self, queries: Sequence[Query]) -> list[Answer]:
-        """Read the prompts, then add a token to every row until all rows are done."""
-        reading = self._reader.read([query.ids for query in queries], room=FIRST_ROOM)
-        growths = [_Growth(queries[number]) for number in reading.order]
-        batch = _Batch(growths, reading.cache, least_rows=self._reader.least_rows)
-        draws = Draws([growth.query.seed for growth in growths])
-        logits, step = reading.logits, 0
-        while True:
-            ids = batch.grow(logits, draws, step)
-            step += 1
-            if ids is None:
-                break
-            span = batch.cache.next_span(batch.real_rows)
+        """Read the prompts, then add tokens to every row until all rows are done."""
+        growths = [_Growth(query) for query in queries]
+        tails = {g.query.ids: tuple(guess_for(g, self._drafts)) for g in growths}
+        reading = self._reader.read([q.ids for q in queries], room=FIRST_ROOM, drafts=tails)
+        rows = [growths[number] for number in reading.order]
+        batch = _Batch(rows, reading.cache, least_rows=self._reader.least_rows, drafts=self._drafts)
+        draws = Draws([growth.query.seed for growth in rows])
+        guesses: list[list[int]] = [list(tails[growth.query.ids]) for growth in rows]
+        logits = reading.logits
+        self.passes += 1
+        while batch.grow(logits, draws, guesses=guesses):
+            ids, span, guesses = batch.next_pass(self._model.positions)
             hidden = self._model.hidden(ids, cache=batch.cache, span=span)
-            batch.cache.lengths[: batch.real_rows] += 1
-            logits = self._model.logits(hidden[:, 0])
-        answers = {n: g.answer() for n, g in zip(reading.order, growths, strict=True)}
-        return [answers[number] for number in range(len(queries))]
+            logits = self._model.logits(hidden)
+            self.passes += 1
+        return [growth.answer() for growth in growths]

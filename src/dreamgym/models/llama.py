@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dreamgym.errors import ConfigError
-from dreamgym.models.cache import STEADY, CacheShape, KVCache, Span
+from dreamgym.models.cache import CacheShape, KVCache, Span
 from dreamgym.models.llama_files import LlamaShape, write_llama
 from dreamgym.models.requirement import functional, nn, torch
 
@@ -87,52 +87,11 @@ class Block(nn.Module):
             keys, values = k.transpose(1, 2), v.transpose(1, 2)
         else:
             keys, values = cache.put(self.layer, span, keys=k, values=v)
-        return look(q, keys, values, span).reshape(rows, tokens, -1)
-
-    def finish(
-        self, x: torch.Tensor, turn: torch.Tensor, *, cache: KVCache, span: Span
-    ) -> torch.Tensor:
-        """Do what `forward` does where only one token of each row is asked for, in less time.
-
-        All tokens leave their keys and values in the cache; the rest is computed for those asked.
-        """
-        if span.asked is None or span.mask is None:
-            raise ValueError("a span that asks for no token in particular")
-        shape = self.shape
-        rows, at = torch.arange(len(x)), span.asked
-        normed, own = self.attention_norm(x), shape.heads * shape.head_dim
-        pairs = functional.linear(normed, self.qkv.weight[own:]).unflatten(-1, (-1, shape.head_dim))
-        k, v = pairs.chunk(2, dim=2)
-        keys, values = cache.put(self.layer, span, keys=rotate(k, turn), values=v)
-        asked, filler = normed[rows, at], max(0, STEADY - len(x))
-        asked = functional.pad(asked, (0, 0, 0, filler))
-        q = functional.linear(asked, self.qkv.weight[:own])[: len(x)]
-        q = rotate(q.view(len(x), 1, shape.heads, shape.head_dim), turn[rows, at][:, None])
-        seen = attend(q, keys, values, mask=span.mask[rows, :, at][:, :, None]).reshape(len(x), -1)
-        out = functional.pad(x[rows, at], (0, 0, 0, filler))
-        out = out + self.out(functional.pad(seen, (0, 0, 0, filler)))
-        finished: torch.Tensor = out + self._feed(out)
-        return finished[: len(x), None]
+        return attend(q, keys, values, mask=span.mask).reshape(rows, tokens, -1)
 
     def _feed(self, x: torch.Tensor) -> torch.Tensor:
         gate, up = self.gate_up(self.feed_norm(x)).chunk(2, dim=-1)
         return self.down(functional.silu(gate) * up)  # type: ignore[no-any-return]
-
-
-def look(q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, span: Span) -> torch.Tensor:
-    """Attend where a span says; see `attend`."""
-    if span.parts is None or span.mask is None:
-        return attend(q, keys, values, mask=span.mask)
-    seen = torch.zeros_like(q)
-    for part in span.parts:
-        rows, columns = slice(part.start, part.stop), part.columns
-        seen[rows] = attend(
-            q[rows],
-            keys[rows, :, :columns],
-            values[rows, :, :columns],
-            mask=span.mask[rows, :, :, :columns],
-        )
-    return seen
 
 
 def rotate(x: torch.Tensor, turn: torch.Tensor) -> torch.Tensor:
@@ -214,8 +173,8 @@ class Llama(nn.Module):
 
         Each token sees those before it; rows may be padded on the right. With a cache, the tokens
         follow those it holds and are added to it; the caller then counts them in `cache.lengths`.
-        A `span` says otherwise where tokens stand and what they see; where it asks for one token of
-        each row, the result is [rows, 1, hidden].
+        A `span` says otherwise where tokens stand and what they see; where it asks for some tokens
+        of each row, the result is [rows, some, hidden].
         """
         tokens = ids.shape[1]
         if span is None:
@@ -227,12 +186,10 @@ class Llama(nn.Module):
             )
         x = self.embed(ids)
         turn = self.turns[span.positions][:, :, None]
-        last = self.block(self.shape.layers - 1)
         for block in self.blocks:
-            if block is last and cache is not None and span.asked is not None:
-                x = last.finish(x, turn, cache=cache, span=span)
-            else:
-                x = block(x, turn, cache=cache, span=span)
+            x = block(x, turn, cache=cache, span=span)
+        if span.asked is not None:
+            x = x[torch.arange(len(x))[:, None], span.asked]
         return self.norm(x)  # type: ignore[no-any-return]
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:

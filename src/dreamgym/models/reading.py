@@ -8,11 +8,11 @@ in chunks of rows that lack about equally much.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dreamgym.models.cache import STEADY, KVCache
-from dreamgym.models.causal import CausalLM
+from dreamgym.models.cache import STEADY, KVCache, Span
+from dreamgym.models.causal import CachedLM
 from dreamgym.models.prefix import BLOCK, PrefixMemory
 from dreamgym.models.requirement import torch
 
@@ -34,18 +34,35 @@ class Reading:
     """Which prompt stands in each row; rows beyond are filler."""
     cache: KVCache
     logits: torch.Tensor
-    """[prompts, vocab], row by row: scores of what follows."""
+    """[prompts, 1 + longest draft, vocab], row by row: scores of what follows a prompt, and of what
+    follows each token of its draft."""
 
 
 class Reader:
     """Reads prompts with one model."""
 
     def __init__(
-        self, model: CausalLM, *, chunk_tokens: int, memory_bytes: int, steady: bool
+        self,
+        model: CachedLM,
+        *,
+        chunk_tokens: int,
+        memory_bytes: int,
+        least_rows: int = 1,
+        on_change: Callable[[], None] | None = None,
     ) -> None:
+        """Set limits.
+
+        Args:
+            model: who reads.
+            chunk_tokens: as many go through it at once.
+            memory_bytes: for what begins alike across calls.
+            least_rows: smaller batches are filled up with rows that mean nothing.
+            on_change: called when the weights are found changed.
+        """
         self._model = model
         self._chunk_tokens = chunk_tokens
-        self._least_rows = STEADY if steady else 1
+        self._least_rows = least_rows
+        self._on_change = on_change
         self._weights: tuple[int, ...] = ()
         self.memory = PrefixMemory(model.cache_shape, capacity_bytes=memory_bytes)
         self._room: torch.Tensor | None = None
@@ -65,26 +82,35 @@ class Reader:
             self.memory.forget()
             self._room = None
             self._weights = state
+            if self._on_change is not None:
+                self._on_change()
 
-    def read(self, prompts: Sequence[Ids], *, room: int) -> Reading:
-        """Read prompts. `room` tokens may be added to the cache's rows."""
+    def read(
+        self, prompts: Sequence[Ids], *, room: int, drafts: Mapping[Ids, Ids] | None = None
+    ) -> Reading:
+        """Read prompts, and what may follow some of them. `room` tokens may be added to each."""
         unique = list(dict.fromkeys(prompts))
         self._read_shared(unique)
+        tails = drafts or {}
         known = {ids: self.memory.known(ids[:-1]) for ids in unique}
+        lacking = {ids: len(ids) + len(tails.get(ids, ())) - known[ids] for ids in unique}
         # Falling: when short answers leave their rows to others, long rows stay among long ones.
-        unique.sort(key=lambda ids: known[ids] - len(ids))
-        missing = [len(ids) - known[ids] for ids in unique]
+        unique.sort(key=lambda ids: -lacking[ids])
+        missing = [lacking[ids] for ids in unique]
         parts = list(chunks(missing, budget=self._chunk_tokens))
-        columns = max(map(len, unique)) + max(room, STEADY)
+        longest = max(map(len, tails.values()), default=0)
+        columns = max(map(len, unique)) + max(room, longest, STEADY)
         # A row is filled up as far as the row of its part that lacks most, wherever it begins.
         filled = [known[ids] + self._width(missing[a]) for a, b in parts for ids in unique[a:b]]
         rows = max(len(unique), self._least_rows)
         cache = self._empty_cache(rows, columns=max(columns, *filled))
         self.memory.recall(unique, cache)
-        self.tokens += sum(missing)
-        logits = torch.cat([self._extend(cache.part(a, b), unique[a:b]) for a, b in parts])
+        self.tokens += sum(len(ids) - known[ids] for ids in unique)
+        whole = [(ids, tails.get(ids, ())) for ids in unique]
+        logits = [self._extend(cache.part(a, b), whole[a:b], asked=1 + longest) for a, b in parts]
         self.memory.keep(unique, cache)
-        return self._spread(Reading(list(range(len(unique))), cache, logits), unique, prompts)
+        reading = Reading(list(range(len(unique))), cache, torch.cat(logits))
+        return self._spread(reading, unique, prompts)
 
     def _spread(self, reading: Reading, unique: list[Ids], prompts: Sequence[Ids]) -> Reading:
         """Give every prompt a row of its own."""
@@ -96,7 +122,8 @@ class Reader:
             return replace(reading, order=order)
         rows = [row for row, numbers in enumerate(askers.values()) for _ in numbers]
         filled = torch.tensor(rows + [0] * (self._least_rows - len(rows)))
-        cache = reading.cache.select(filled, columns=reading.cache.columns)
+        ahead = reading.logits.shape[1] - 1
+        cache = reading.cache.select(filled, columns=reading.cache.columns, ahead=ahead)
         return Reading(order, cache, reading.logits[rows])
 
     def _empty_cache(self, rows: int, *, columns: int) -> KVCache:
@@ -125,23 +152,30 @@ class Reader:
         if worth:
             self.read(worth, room=0)
 
-    def _extend(self, cache: KVCache, prompts: Sequence[Ids]) -> torch.Tensor:
-        """Read what the cache's rows lack of the prompts; return each row's next scores."""
+    def _extend(
+        self, cache: KVCache, prompts: Sequence[tuple[Ids, Ids]], *, asked: int
+    ) -> torch.Tensor:
+        """Read what the cache's rows lack of prompts and drafts; return the scores asked for."""
         held = cache.lengths.tolist()
-        missing = [ids[start:] for ids, start in zip(prompts, held, strict=True)]
+        missing = [(*ids[start:], *tail) for (ids, tail), start in zip(prompts, held, strict=True)]
         rows, width = len(missing), self._width(max(map(len, missing)))
-        ids = torch.zeros(rows, width, dtype=torch.long)
-        for row, tokens in enumerate(missing):
-            ids[row, : len(tokens)] = torch.tensor(tokens)
-        span = cache.span(width)
-        # Filler on the right may stand beyond the last position; nobody looks at it.
-        positions = span.positions.clamp_max(self._model.positions - 1)
-        counts = torch.tensor([len(tokens) for tokens in missing])
-        span = replace(span, positions=positions, asked=counts - 1)
-        last = self._model.hidden(ids, cache=cache, span=span)[:, 0]
-        cache.lengths += counts
-        filler = last.new_zeros(max(0, self._least_rows - rows), last.shape[1])
-        return self._model.logits(torch.cat((last, filler)))[:rows]
+        ids = torch.tensor([[*tokens, *((0,) * (width - len(tokens)))] for tokens in missing])
+        first = torch.tensor([len(ids) - 1 for ids, _ in prompts]) - cache.lengths
+        last = torch.tensor([len(tokens) - 1 for tokens in missing])
+        # Where a draft is shorter than others, its last token is asked for again.
+        places = torch.minimum(first[:, None] + torch.arange(asked), last[:, None])
+        span = replace(cache.span(width, [len(tokens) for tokens in missing]), asked=places)
+        hidden = self._model.hidden(ids, cache=cache, span=within(span, self._model.positions))
+        cache.lengths += first + 1
+        flat = hidden.reshape(rows * asked, -1)
+        filler = flat.new_zeros(max(0, self._least_rows - len(flat)), flat.shape[1])
+        scores = self._model.logits(torch.cat((flat, filler)))[: len(flat)]
+        return scores.view(rows, asked, -1)
+
+
+def within(span: Span, positions: int) -> Span:
+    """Let filler on the right stand within so many positions; nobody looks at it."""
+    return replace(span, positions=span.positions.clamp_max(positions - 1))
 
 
 def chunks(lengths: Sequence[int], *, budget: int) -> Iterator[tuple[int, int]]:

@@ -18,15 +18,19 @@ class Draws:
     _AHEAD = 64
 
     def __init__(self, seeds: Sequence[int]) -> None:
-        self._sources = [np.random.Generator(np.random.Philox(seed)) for seed in seeds]
+        self._seeds = seeds
+        self._sources: list[np.random.Generator] = []
         self._table = np.empty((len(seeds), 0))
 
-    def at(self, step: int, rows: Sequence[int]) -> torch.Tensor:
-        """Return each given row's number for a step."""
-        while step >= self._table.shape[1]:
+    def at(self, steps: int | Sequence[int], rows: Sequence[int]) -> torch.Tensor:
+        """Return each given row's number for a step, the same for all or one for each."""
+        last = steps if isinstance(steps, int) else max(steps)
+        if not self._sources:
+            self._sources = [np.random.Generator(np.random.Philox(seed)) for seed in self._seeds]
+        while last >= self._table.shape[1]:
             more = [source.random(self._AHEAD) for source in self._sources]
             self._table = np.concatenate([self._table, np.stack(more)], axis=1)
-        return torch.from_numpy(self._table[list(rows), step])
+        return torch.from_numpy(self._table[list(rows), steps])
 
 
 def pick(

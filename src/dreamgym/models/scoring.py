@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dreamgym.models.causal import CausalLM
+from dreamgym.models.causal import CachedLM
 from dreamgym.models.reading import Reader
 from dreamgym.models.requirement import torch
 
@@ -28,12 +28,12 @@ Scores = list[tuple[float, ...]]
 
 
 def score_choices(
-    model: CausalLM, reader: Reader, asked: Sequence[Choice], *, chunk_tokens: int
+    model: CachedLM, reader: Reader, asked: Sequence[Choice], *, chunk_tokens: int
 ) -> list[Scores]:
     """Return the scores of every choice's candidates."""
     most = max(sum(map(len, choice.candidates)) for choice in asked)
     reading = reader.read([choice.ids for choice in asked], room=most)
-    first = torch.log_softmax(reading.logits, dim=-1)
+    first = torch.log_softmax(reading.logits[:, 0], dim=-1)
     found: dict[int, Scores] = {}
     step = max(1, chunk_tokens // max(1, most))
     for start in range(0, len(asked), step):

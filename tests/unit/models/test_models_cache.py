@@ -58,10 +58,23 @@ def test_rows_look_at_as_many_columns_as_their_neighbours_need() -> None:
     cache = KVCache.empty(SHAPE, 3 * PART_ROWS, columns=100)
     cache.lengths[:] = 40
     cache.lengths[: PART_ROWS + 1] = torch.arange(97, 98 + PART_ROWS)
-    span = cache.next_span(2 * PART_ROWS + 3)
+    counts = [1] * (2 * PART_ROWS) + [3, 1, 2]
+    span = cache.span(3, counts)
     assert span.mask.shape[-1] == 128
-    long, short = Part(0, 2 * PART_ROWS, 128), Part(2 * PART_ROWS, 2 * PART_ROWS + 3, 64)
+    long, short = Part(0, 2 * PART_ROWS, 128, 1), Part(2 * PART_ROWS, 2 * PART_ROWS + 3, 64, 3)
     assert span.parts == (long, short)
+    end = 2 * PART_ROWS * 3
+    assert span.real.tolist() == [*range(0, end, 3), *range(end, end + 4), end + 6, end + 7]
+
+
+def test_a_copy_may_hold_what_was_read_ahead() -> None:
+    cache = KVCache.empty(SHAPE, 2, columns=2 * COLUMN_STEP)
+    cache.lengths[:] = 3
+    cache.store[:, :, 0, COLUMN_STEP + 1] = 7.0
+    first = torch.tensor([0])
+    copied = [cache.select(first, columns=9, ahead=ahead) for ahead in (0, COLUMN_STEP)]
+    assert [copy.columns for copy in copied] == [COLUMN_STEP, 2 * COLUMN_STEP]
+    assert bool((copied[1].store[:, :, 0, COLUMN_STEP + 1] == 7.0).all())
 
 
 def test_room_is_used_where_it_is_enough() -> None:

@@ -100,6 +100,26 @@ def test_steady_answers_are_the_same_to_the_last_bit(llama: Llama) -> None:
     assert alone == together
 
 
+def test_guesses_never_change_an_answer(llama: Llama) -> None:
+    """What was answered before is guessed; asked anew, and with other seeds, guesses go wrong."""
+    asked = [replace(query, temperature=0.3 * (n % 3)) for n, query in enumerate(queries(12))]
+    decoder = Decoder(llama)
+    for seed in (1, 2, 1):
+        drawn = [replace(query, seed=seed) for query in asked]
+        fresh = [Decoder(llama).generate([query])[0] for query in drawn]
+        assert ids_of(decoder.generate(drawn)) == ids_of(fresh)
+
+
+def test_an_answer_known_before_takes_one_pass(llama: Llama) -> None:
+    query = Query(tuple(range(20)), max_new=12)
+    decoder = Decoder(llama)
+    before = decoder.passes
+    first = decoder.generate([query])
+    middle = decoder.passes
+    assert decoder.generate([query]) == first
+    assert (middle - before > 2, decoder.passes - middle) == (True, 1)
+
+
 def test_logprobs_are_those_of_a_whole_pass(llama: Llama) -> None:
     asked = queries(8, temperature=0.8)
     for query, answer in zip(asked, Decoder(llama).generate(asked), strict=True):

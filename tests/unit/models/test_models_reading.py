@@ -17,7 +17,7 @@ COMMON = tuple(range(1, 65))
 
 
 def reader_of(model: Llama, *, memory_bytes: int = 2**20, chunk_tokens: int = 64) -> Reader:
-    return Reader(model, chunk_tokens=chunk_tokens, memory_bytes=memory_bytes, steady=True)
+    return Reader(model, chunk_tokens=chunk_tokens, memory_bytes=memory_bytes, least_rows=16)
 
 
 def check(model: Llama, reader: Reader, prompts: list[tuple[int, ...]]) -> None:
@@ -27,7 +27,7 @@ def check(model: Llama, reader: Reader, prompts: list[tuple[int, ...]]) -> None:
         assert sorted(reading.order) == list(range(len(prompts)))
         for row, number in enumerate(reading.order):
             right = model(torch.tensor([prompts[number]]))[0, -1]
-            torch.testing.assert_close(reading.logits[row], right, atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(reading.logits[row, 0], right, atol=1e-4, rtol=1e-4)
             assert int(reading.cache.lengths[row]) == len(prompts[number])
 
 
@@ -121,3 +121,18 @@ def test_shared_beginnings_are_the_longest_in_whole_blocks() -> None:
     assert shared_beginnings(prompts[2:]) == {second: 2}
     assert shared_beginnings([prompts[0], prompts[2]]) == {(1,) * BLOCK: 2}
     assert shared_beginnings([(1, 2), (1, 2)]) == {}
+
+
+def test_what_may_follow_is_read_along(llama: Llama) -> None:
+    reader = reader_of(llama)
+    prompts, drafts = [COMMON[:20], COMMON[:9], COMMON[:20]], {COMMON[:20]: (5, 6, 7)}
+    with torch.inference_mode():
+        reading = reader.read(prompts, room=4, drafts=drafts)
+        scores = {number: reading.logits[row] for row, number in enumerate(reading.order)}
+        whole = llama(torch.tensor([(*COMMON[:20], 5, 6, 7)]))[0, 19:]
+        alone = llama(torch.tensor([COMMON[:9]]))[0, -1]
+    assert sorted(reading.cache.lengths[:3].tolist()) == [9, 20, 20]
+    for number in (0, 2):
+        torch.testing.assert_close(scores[number], whole, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(scores[1][0], alone, atol=1e-4, rtol=1e-4)
+    assert reader.tokens == 29
