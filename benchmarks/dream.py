@@ -5,9 +5,10 @@
     python benchmarks/dream.py coin [--episodes 1 16 64 256] [--steps 8] [--repeats 3]
 
 The actions of recorded episodes are played in a fitted dream, so many episodes side by side, with
-grounding, ledger and look-ups as `dreamgym` opens it. One thread for torch. Figures are answers of
-the model per second of processor time of the whole process; steps that a rule or the transition
-cache answered are free and do not count.
+grounding, ledger and look-ups as `dreamgym` opens it. One thread for torch. "dream/s" and the
+ratios are answers of the model per second of processor time of the whole process; steps that a rule
+or the transition cache answered are free and do not count; "steps/s" counts them, too. With
+`--alike 8`, eight neighbouring episodes are the same: a group that still goes one way.
 
 - "decoder" is `Decoder.generate` alone on the very same prompts, in batches of as many;
 - "raw" is a bare loop over the same model: as many tokens per answer on average, but all prompts of
@@ -98,7 +99,13 @@ class Clock:
 
 
 async def dreamed(
-    dream: Dream, heard: Heard, episodes: Sequence[Trajectory], *, beside: int, steps: int
+    dream: Dream,
+    heard: Heard,
+    episodes: Sequence[Trajectory],
+    *,
+    beside: int,
+    steps: int,
+    alike: int = 1,
 ) -> Run:
     """Play recorded actions in the dream, so many episodes side by side, so many steps of each."""
     taken = failed = 0
@@ -106,7 +113,7 @@ async def dreamed(
     async def play(slot: int) -> None:
         nonlocal taken, failed
         left = steps
-        for one in islice(episodes, slot, None, beside):
+        for one in islice(episodes, slot // alike, None, max(1, beside // alike)):
             env = await dream.world.open(one.task, without=one.id)
             await env.reset(0)
             for step in one.steps:
@@ -240,15 +247,17 @@ async def measure(options: argparse.Namespace) -> None:
     print(f"real engine: {engine:.0f} steps per second of processor time, {wall:.0f} of wall time")
     single = 1 / generated(model, first)
     print(f"generate, one by one: {single:.1f} answers/s", flush=True)
-    heads = ("episodes", "answers", "failed", "batches", "dream/s", "wall/s", "/decoder", "/raw")
+    heads = ("episodes", "answers", "failed", "batches", "dream/s", "steps/s", "/decoder", "/raw")
     print("".join(f"{head:>10}" for head in (*heads, "/generate", "/real")))
     for beside in options.episodes:
         for _ in range(options.repeats):
             steps = max(options.steps, 24 // beside)
-            run = await dreamed(dream, heard, episodes, beside=beside, steps=steps)
+            run = await dreamed(
+                dream, heard, episodes, beside=beside, steps=steps, alike=options.alike
+            )
             speed, alone, bare = row(model, run, beside=beside)
             counts = (beside, run.answers, run.failed, run.batches)
-            ratios = (run.answers / run.seconds, speed / alone, speed / bare, speed / single)
+            ratios = (run.steps / run.processor, speed / alone, speed / bare, speed / single)
             cells = "".join(f"{value:>10.{2 if value < 10 else 1}f}" for value in (speed, *ratios))
             print(
                 f"{''.join(f'{n:>10}' for n in counts)}{cells}{speed / engine:>10.3f}", flush=True
@@ -265,6 +274,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--recorded", type=int, default=600)
+    parser.add_argument("--alike", type=int, default=1)
     parser.add_argument("--real-steps", type=int, default=2000)
     options = parser.parse_args()
     torch.set_num_threads(1)
