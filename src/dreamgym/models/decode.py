@@ -253,6 +253,8 @@ class Decoder:
     def forget(self) -> None:
         """Drop what is remembered. Changed weights are noticed and need no call."""
         self._reader.memory.forget()
+        if self._drafts is not None:
+            self._drafts = Drafts()
 
     def generate(self, queries: Sequence[Query]) -> list[Answer]:
         """Answer all queries, in their order."""
