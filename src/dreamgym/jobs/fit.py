@@ -41,6 +41,8 @@ class Fitted:
     env: str
     parameters: int
     vocabulary: int
+    recorded: int
+    """Real transitions that lessons were made of, those held out too."""
     lessons: int
     task_lessons: int
     hard_share: float
@@ -99,6 +101,7 @@ def run_fit(
         env=env,
         parameters=sum(weight.numel() for weight in pupil.model.parameters()),
         vocabulary=pupil.tokenizer.vocab_size,
+        recorded=lessons.recorded,
         lessons=len(lessons.steps),
         task_lessons=len(lessons.tasks),
         hard_share=sum(map(is_hard, lessons.steps)) / len(lessons.steps),
@@ -118,6 +121,7 @@ class _Lessons:
     tasks: list[TaskLesson]
     held_out: list[Lesson | TaskLesson]
     known: KnownKinds
+    recorded: int
 
     @property
     def learnt(self) -> list[Lesson | TaskLesson]:
@@ -162,7 +166,7 @@ def _lessons(
         steps = with_renamed_share(steps, find_names(learnt), fit.rename_share, seed=config.seed)
     tasks, held_tasks = _task_lessons(config, learnt, held, beside=len(steps))
     known = KnownKinds.from_transitions(one for each in learnt for one in each.transitions())
-    return _Lessons(steps, tasks, [*found[count:], *held_tasks], known)
+    return _Lessons(steps, tasks, [*found[count:], *held_tasks], known, total)
 
 
 def _task_lessons(
@@ -233,7 +237,8 @@ def result_of(config: RunConfig, fitted: Fitted) -> dict[str, Any]:
         "model": config.fit.model,
         "parameters": fitted.parameters,
         "vocabulary": fitted.vocabulary,
-        "real_transitions": {"offline": fitted.lessons, "online": 0},
+        "real_transitions": {"offline": fitted.recorded, "online": 0},
+        "lessons": fitted.lessons,
         "task_lessons": fitted.task_lessons,
         "hard_share": round(fitted.hard_share, 4),
         "steps": result.steps,

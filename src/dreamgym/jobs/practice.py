@@ -37,7 +37,7 @@ class Grounds:
     """Reality, after the dream."""
     dream: Dream | None = None
     offline: int = 0
-    """Real transitions that the dream remembers with."""
+    """Real transitions that were made before, for the dream to learn from and to remember."""
 
 
 async def open_grounds(
@@ -66,11 +66,9 @@ async def open_grounds(
     stack.push_async_callback(dream.close)
     if dream.card.env != env:
         raise ConfigError(f"{wanted.world} dreams {dream.card.env}, but the policy plays {env}")
-    offline = sum(
-        group.transitions
-        for group in dream.store.stats()
-        if group.env == env and group.source is Source.REAL and group.split is Split.TRAIN
-    )
+    # Steps as they were made: what the store holds is less, since equal ones are kept once.
+    recorded = dream.store.trajectories(source=Source.REAL, env=env)
+    offline = sum(len(one.steps) for one in recorded)
     answerer = Answerer(Source.DREAM, f"dream {Path(wanted.world).name}", "")
     tasks = _to_practise(config, dream.tasks(Split.TRAIN))
     sampler = make_sampler(config, tasks, dream=dream, on_event=on_event)
