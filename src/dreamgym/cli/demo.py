@@ -1,77 +1,121 @@
-"""`dreamgym demo`: collect real experience, store it, find it again, and show what was found."""
+"""`dreamgym demo`: the whole way, from recorded experience to an agent that learnt in its dream."""
 
 from __future__ import annotations
 
-import itertools
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.panel import Panel
-from rich.text import Text
 
-from dreamgym import build
 from dreamgym.cli import options
-from dreamgym.cli.collect import collect_with_bar, show_collected
-from dreamgym.cli.replay import show_hits
-from dreamgym.replay import ExperienceStore
-from dreamgym.types import Source, Split, Trajectory
+from dreamgym.config import RunConfig, dump_toml
+
+if TYPE_CHECKING:
+    from dreamgym.jobs.demo import Tick
+    from dreamgym.jobs.demo_result import DemoOutcome
+    from dreamgym.runs import RunDir
+
+GATE_SHUT = 3
+"""The exit status of a demo whose audit found the dream not fit to train in."""
+ALFWORLD = "alfworld"
 
 Fresh = Annotated[bool, typer.Option("--fresh", help="Throw an earlier demo away and start anew.")]
+Env = Annotated[
+    str | None, typer.Option("--env", help="alfworld, or any environment, family/name?param=value.")
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="The run directory; runs/demo and the like by default.")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with what is there; it does so in any case.")
+]
 
 
 def demo(
-    env: options.Env = None,
+    env: Env = None,
     seed: options.Seed = None,
-    out: Annotated[Path, typer.Option("--out", help="The run directory.")] = Path("runs/demo"),
+    out: Out = None,
+    resume: Resume = False,
     fresh: Fresh = False,
+    config: options.Files = None,
+    settings: options.Settings = None,
+    dry_run: options.DryRun = False,
 ) -> None:
-    """Record real experience, store it, find it again."""
+    """Record, dream, audit, learn in the dream, and judge for real: all of it, in minutes.
+
+    Stages that are finished are not repeated; one that was cut off goes on. Ends with 3 where the
+    audit shuts the gate: then nothing is trained.
+    """
+    if fresh and resume:
+        raise typer.BadParameter("--fresh throws away what --resume would go on with: give one")
+    in_house = env is not None and env.partition("/")[0] == ALFWORLD
+    preset = "demo-alfworld" if in_house else "demo"
+    flags = {"env.spec": None if env == ALFWORLD else env, "seed": seed}
+    resolved = options.resolve_config(preset, config, settings, flags)
     console = Console()
-    config = options.resolve_config("demo", None, None, {"env.spec": env, "seed": seed})
-    if fresh and (out / "run.json").exists():
-        shutil.rmtree(out)
-    console.print(f"The real environment: {config.env.spec}", highlight=False, soft_wrap=True)
-    run = options.open_run_for("demo", config, out=out, resume=True)
-    with options.running(run, resumable=False):
-        collected = collect_with_bar(config, run, console)
-        show_collected(console, collected, run)
-    with build.make_store(collected.store, config.replay) as store:
-        _show_episode(console, store)
-        _show_retrieval(console, store)
-    console.print(
-        f"\nEverything is in {out}: settings, events, result.json and the experience store.\n"
-        f"Look further with [bold]dreamgym replay search --store {out} --action ...[/bold]"
-    )
-
-
-def _show_episode(console: Console, store: ExperienceStore) -> None:
-    won = (item for item in store.trajectories(source=Source.REAL) if item.success)
-    example = min(itertools.islice(won, 50), key=lambda item: len(item.steps), default=None)
-    if example is not None:
-        console.print(Panel(Text(_script(example)), title="One episode", title_align="left"))
-
-
-def _script(example: Trajectory) -> str:
-    lines = [f"Task: {example.task.goal}", "", example.opening.text]
-    for step in example.steps:
-        mark = " (refused)" if step.result.refused else ""
-        lines += ["", f"> {step.action.text}{mark}", step.result.observation.text]
-    return "\n".join([*lines, "", "Achieved." if example.success else "Not achieved."])
-
-
-def _show_retrieval(console: Console, store: ExperienceStore) -> None:
-    """Take one recorded step and show the nearest steps of other episodes."""
-    for trajectory in store.trajectories(split=Split.TRAIN):
-        steps = [step for step in trajectory.transitions() if not step.refused and step.index]
-        if len(steps) < 3:
-            continue
-        asked = steps[len(steps) // 2]
-        console.print(
-            Panel(Text(f"{asked.state}\n\n> {asked.action}"), title="Asked", title_align="left")
-        )
-        hits = store.search(asked.state, asked.action, k=4, exclude_trajectory=asked.trajectory_id)
-        show_hits(console, hits)
+    if dry_run:
+        console.print(dump_toml(resolved), markup=False, highlight=False)
         return
+    place = out or default_place(resolved, env)
+    if fresh and (place / "run.json").exists():
+        shutil.rmtree(place)
+    run = options.open_run_for("demo", resolved, out=place, resume=True)
+    with options.running(run, resumable=True):
+        outcome = demo_with_view(resolved, run, console)
+    show(console, outcome, place)
+
+
+def default_place(config: RunConfig, env: str | None) -> Path:
+    """Return a folder for each environment and seed, so that none is in the way of another."""
+    family = "".join(char if char.isalnum() else "-" for char in (env or "").partition("?")[0])
+    parts = [
+        "demo",
+        *([family] if family else []),
+        *([f"seed{config.seed}"] if config.seed else []),
+    ]
+    return Path("runs") / "-".join(parts)
+
+
+def demo_with_view(config: RunConfig, run: RunDir, console: Console) -> DemoOutcome:
+    """Run the stages and show where they stand."""
+    from dreamgym.cli.demo_live import DemoView
+    from dreamgym.jobs.demo import run_demo  # torch: only when there is something to train
+    from dreamgym.jobs.demo_plan import plan_demo
+    from dreamgym.jobs.demo_result import read_curve
+    from dreamgym.report import read_run
+
+    root = run.path.absolute()
+    console.print(f"The real environment: {config.env.spec}", highlight=False, soft_wrap=True)
+    with DemoView(console, plan_demo(config, root)) as view:
+
+        def tick(tick: Tick) -> None:
+            if tick.stage.job == "rl" and tick.figures:
+                there = [root / name for name in ("dreamt", "real") if (root / name).is_dir()]
+                view.curve(read_curve([read_run(path) for path in there]))
+            view.tick(tick)
+
+        return run_demo(config, run, on_tick=tick)
+
+
+def show(console: Console, outcome: DemoOutcome, place: Path) -> None:
+    """Print what came of it; where the gate is shut, why."""
+    from dreamgym.cli import demo_view
+    from dreamgym.jobs.audit import PAGE as AUDIT
+    from dreamgym.jobs.report import PAGE
+
+    if outcome.curve:
+        demo_view.show_curve(console, outcome.curve)
+    if outcome.example is not None:
+        demo_view.show_example(console, outcome.example)
+    demo_view.show_outcome(console, outcome, result=place / "result.json", page=place / PAGE)
+    if not outcome.reasons:
+        return
+    console.print("The gate is shut, so nothing was trained:", style="red")
+    for reason in outcome.reasons:
+        console.print(f"- {reason}", markup=False, highlight=False, soft_wrap=True)
+    told = f"What the audit found is in {place / 'audit' / AUDIT}. A dream gets better with more "
+    told += "experience (--set collect.episodes=...) and more updates (--set fit.steps=...)."
+    console.print(told, markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(GATE_SHUT)
