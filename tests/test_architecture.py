@@ -57,6 +57,7 @@ EXCEPTIONS: dict[str, str] = {
     "cli/fit.py:fit": "one parameter per option is how typer reads a command line",
     "cli/train.py:train": "one parameter per option is how typer reads a command line",
     "cli/evaluate.py:evaluate": "one parameter per option is how typer reads a command line",
+    "cli/vary.py:vary": "one parameter per option is how typer reads a command line",
 }
 """Named exceptions to the caps, each with its reason."""
 
