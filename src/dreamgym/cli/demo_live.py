@@ -30,7 +30,7 @@ class DemoView:
         self._made = 0.0
         self._now: Tick | None = None
         self._points: list[CurvePoint] = []
-        self._live = Live(console=console, transient=True) if console.is_terminal else None
+        self._live = Live(console=console) if console.is_terminal else None
 
     def __enter__(self) -> DemoView:
         """Begin to draw."""
@@ -41,6 +41,8 @@ class DemoView:
     def __exit__(self, *failure: object) -> None:
         """Leave the terminal as it was."""
         if self._live is not None:
+            self._points = []  # The whole curve is shown after it.
+            self._live.update(self._picture())
             self._live.stop()
 
     def tick(self, tick: Tick) -> None:

@@ -56,7 +56,6 @@ def run_demo(config: RunConfig, run: RunDir, *, on_tick: OnTick = lambda tick: N
     """Run what is missing; leave `result.json` and `report.html`."""
     root = run.path.absolute()
     stages = plan_demo(config, root)
-    run.begin()
     reasons: tuple[str, ...] = ()
     for stage in stages:
         if stage.job == "rl":
@@ -74,6 +73,7 @@ def run_demo(config: RunConfig, run: RunDir, *, on_tick: OnTick = lambda tick: N
 def finish_stage(stage: DemoStage, folder: Path, demo: RunDir, *, on_tick: OnTick) -> None:
     """Bring a stage to its end, unless it is there."""
     if (folder / "result.json").is_file():
+        demo.begin()
         on_tick(Tick(stage, 1.0, reused=True))
         return
     if stage.job in ("audit", "eval") and folder.exists():
@@ -94,6 +94,8 @@ def finish_stage(stage: DemoStage, folder: Path, demo: RunDir, *, on_tick: OnTic
         inner.discard()
         raise
     finally:
+        if folder.exists():
+            demo.begin()  # There is something to keep.
         inner.close()
     demo.event(
         "stage",

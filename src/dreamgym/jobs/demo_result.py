@@ -205,7 +205,8 @@ def _summary(outcome: DemoOutcome) -> str:
     words = (
         f"Real success on held-out {result['split']} tasks that nobody practised. Recorded before: "
         f"{used['offline']:,} real transitions. The audit took {used['audit']:,}, looks and "
-        f"evaluations {used['evaluation']:,}. All stages together: {seconds / 60:.1f} minutes."
+        f"evaluations {used['evaluation']:,}. All stages together: {seconds / 60:.1f} minutes. "
+        "Sim-to-real goes on from the policy that the dream left, so its curves begin there."
     )
     stopped = "".join(f"<li>{escape(reason)}</li>" for reason in outcome.reasons)
     shut = f"<div class='verdict shut'>Nothing was trained: <ul>{stopped}</ul></div>"
