@@ -92,8 +92,8 @@ def test_the_whole_way_killed_and_resumed(place):
     assert set(found["seconds"]) == set(found["processor_seconds"]) == {*STAGES, "total"}
     assert found["seed"] == 0 and found["versions"]["dreamgym"] and found["config_digest"]
     # The killed step was made again and no step is missing.
-    steps = [json.loads(one)["step"] for one in (here / "dreamt/metrics.jsonl").open()]
-    assert sorted(set(steps)) == [0, 1, 2, 3]
+    rows = map(json.loads, (here / "dreamt/metrics.jsonl").read_text().splitlines())
+    assert sorted({row["step"] for row in rows}) == [0, 1, 2, 3]
     assert "Success by step" in told and "after sim-to-real" in told and "report.html" in told
     page = (here / "report.html").read_text()
     assert "What came of it" in page and "before and after" in page

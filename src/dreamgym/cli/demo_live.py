@@ -62,7 +62,7 @@ class DemoView:
         elif not first and now - self._shown > PLAIN_SECONDS:
             self._say(f"{self._place(tick)} {tick.note}; {self._left()}")
         if self._live is not None:
-            self._live.update(self._picture())
+            self._live.update(self._picture(), refresh=first or ended)
 
     def curve(self, points: Sequence[CurvePoint]) -> None:
         """Show a learning curve from now on."""
