@@ -31,6 +31,8 @@ CALLED = {
 }
 OFFLINE = ("recorded", "walks", "own")
 """Stages whose real transitions the dream is made of."""
+GOOD_LENGTH = 6
+"""Turns of an example that is good to read."""
 ON_PAGE = ("dreamt", "real", "dream", "start", "audit", *JUDGED.values())
 
 
@@ -158,9 +160,10 @@ def find_example(before: Path, after: Path) -> Example | None:
 
 
 def _telling(pair: Example) -> tuple[bool, bool, int, str]:
-    """Order pairs: learnt ones first, of them the longest; the rest by the task's name."""
+    """Order pairs: learnt ones first, of them those that are neither trivial nor long to read."""
     learnt = pair.after.success and not pair.before.success
-    return (not learnt, not pair.after.success, -len(pair.after.steps), pair.after.task.id)
+    length = abs(len(pair.after.steps) - GOOD_LENGTH)
+    return (not learnt, not pair.after.success, length, pair.after.task.id)
 
 
 def short_script(one: Trajectory) -> list[tuple[str, str]]:
@@ -206,7 +209,8 @@ def _summary(outcome: DemoOutcome) -> str:
         f"Real success on held-out {result['split']} tasks that nobody practised. Recorded before: "
         f"{used['offline']:,} real transitions. The audit took {used['audit']:,}, looks and "
         f"evaluations {used['evaluation']:,}. All stages together: {seconds / 60:.1f} minutes. "
-        "Sim-to-real goes on from the policy that the dream left, so its curves begin there."
+        "Sim-to-real goes on from the policy that the dream left, so its curves begin there. "
+        "What stands at the top, and the curves, are from shorter looks on the way."
     )
     stopped = "".join(f"<li>{escape(reason)}</li>" for reason in outcome.reasons)
     shut = f"<div class='verdict shut'>Nothing was trained: <ul>{stopped}</ul></div>"
