@@ -13,7 +13,7 @@ CANNOT_INSTALL = 3
 @pytest.fixture(scope="session")
 def base_url():
     process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), "--seconds", "300"],
+        [sys.executable, str(SCRIPT), "--seconds", "1200"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -111,7 +111,8 @@ def test_as_an_experience_model_it_answers_or_breaks_the_episode(base_url, tmp_p
         finally:
             await world.close()
 
-    episodes, figures = asyncio.run(play())
+    # A server that has gone makes a run pause until it is back: here that would be for ever.
+    episodes, figures = asyncio.run(asyncio.wait_for(play(), 600))
     assert figures["llm/billed_calls"] >= 1
     for episode in episodes:
         if episode.error is None:
