@@ -22,11 +22,12 @@ def ready_venv(name: str, installs: Sequence[Sequence[str]], *, see_ours: bool =
         installs: arguments of `pip install`, one call each.
         see_ours: let it import what is installed beside DreamGym, such as torch.
     """
+    import dreamgym
     from dreamgym.files import cache_dir
 
     folder = cache_dir("venvs") / name
     stamp, python = folder / "wheels.txt", folder / "bin" / "python"
-    wanted = f"{sys.version_info[:2]} {installs} {see_ours and sys.prefix}"
+    wanted = f"{sys.version_info[:2]} {installs} {see_ours and sys.prefix} 2"
     with (folder.parent / f"{name}.lock").open("w") as lock:
         # Two test processes may come here at the same time.
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -36,7 +37,10 @@ def ready_venv(name: str, installs: Sequence[Sequence[str]], *, see_ours: bool =
         subprocess.run([sys.executable, "-m", "venv", folder], check=True, stdout=sys.stderr)
         if see_ours:
             (packages,) = folder.glob("lib/python*/site-packages")
-            (packages / "ours.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+            # An editable install is a file that only its own environment follows: name its folder.
+            source = str(Path(dreamgym.__file__).parents[1])
+            paths = dict.fromkeys([*site.getsitepackages(), source])
+            (packages / "ours.pth").write_text("\n".join(paths) + "\n")
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         for arguments in installs:
             subprocess.run([*pip, *arguments], check=True, stdout=sys.stderr, timeout=600)

@@ -207,10 +207,18 @@ def nice_ticks(low: float, high: float, *, wanted: int) -> tuple[float, ...]:
     if not high > low:
         return (low,)
     rough = (high - low) / wanted
+    if rough < _FINEST:
+        return (low,)
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= rough * 0.999)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    # Round numbers may miss the ends by rounding, never by more: what is outside is not drawn.
+    slack = min(1e-9 * step, 1e-7)
+    first, last = math.ceil((low - slack) / step), math.floor((high + slack) / step)
     return tuple(round(number * step, 12) for number in range(first, last + 1))
+
+
+_FINEST = 1e-12
+"""Between values that are nearer to one another than this there is nothing to mark."""
 
 
 def short(value: float) -> str:
