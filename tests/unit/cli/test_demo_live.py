@@ -11,7 +11,10 @@ from dreamgym.jobs.demo_result import CurvePoint
 
 def shown(tmp_path, ticks, *, terminal=False):
     """What the view prints of (number of the stage, share, note, reused)."""
-    console = Console(file=StringIO(), width=120, force_terminal=terminal, color_system=None)
+    # What does not fit on a screen is cut off: this one is high enough, whoever runs the test.
+    console = Console(
+        file=StringIO(), width=120, height=60, force_terminal=terminal, color_system=None
+    )
     stages = plan_demo(load_config(preset="demo"), tmp_path)
     with DemoView(console, stages) as view:
         for place, share, note, reused in ticks:
