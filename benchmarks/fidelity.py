@@ -34,6 +34,12 @@ ENVS = {
         "twx/cookingworld?numLocations=1&numIngredients=1&numDistractorItems=1&includeDoors=0",
         20,
     ),
+    "twc": ("twx/twc?numLocations=1&numItemsToPutAway=1&fold=train", 14),
+    "twc-folds": ("twx/twc?numLocations=1&numItemsToPutAway=1", 14),
+    "simon": (
+        "twx/simonsays?gameLength=4&numDistractors=2&memorization=1&verbose=1&fold=train",
+        8,
+    ),
     "alfworld": ("alfworld/generated?size=small", 40),
 }
 """Specs, and steps after which an episode is cut off."""
@@ -64,6 +70,11 @@ def stages(name: str, seed: int, folder: Path, more: list[str], demos: int) -> l
          "--set", "audit.policy_episodes=100", "--set", f"audit.max_steps={steps}",
          "--seed", str(seed), "--out", str(here / "audit")],
     ]  # fmt: skip
+
+
+def settings(*words: str) -> list[str]:
+    """Return settings as words of a command."""
+    return [word for setting in words for word in ("--set", setting)]
 
 
 def run(words: list[str]) -> None:
@@ -122,7 +133,7 @@ def main() -> None:
     parser.add_argument("--stages", type=int, default=6, help="only the first so many stages")
     parser.add_argument("--fit", nargs="*", default=[], help="settings of the fit, fit.steps=800")
     asked = parser.parse_args()
-    more = [word for setting in asked.fit for word in ("--set", setting)]
+    more = settings(*asked.fit)
     rows = []
     for name in asked.env:
         for seed in asked.seed:

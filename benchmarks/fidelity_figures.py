@@ -21,7 +21,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from fidelity import ENVS, run
+from fidelity import ENVS, run, settings
 
 DATA = (250, 1000, 4000, 16000)
 ABLATIONS = {
@@ -55,18 +55,13 @@ MIXES = {
 """Whose episodes are added to the records, and settings of the fit."""
 
 
-def settings(words: list[str]) -> list[str]:
-    """Return settings as words of a command."""
-    return [word for setting in words for word in ("--set", setting)]
-
-
 def fitted(
     here: Path, name: str, *, model: str, more: list[str], store: Path | None = None
 ) -> Path:
     """Fit a dream on the records of a study, or on others, unless it is there."""
     out = here / f"dream-{name.replace(' ', '-')}"
     learnt = str(store or here / "experience.sqlite")
-    run(["fit", "--store", learnt, "--model", model, "--set", "fit.threads=1", *settings(more),
+    run(["fit", "--store", learnt, "--model", model, "--set", "fit.threads=1", *settings(*more),
          "--out", str(out)])  # fmt: skip
     return out
 
@@ -115,7 +110,7 @@ def audited(
     run(["audit", "--world", str(dream), "--data", str(here / "held_out.sqlite"),
          "--policy", str(here / "warm"), "--episodes", "100",
          "--set", "audit.policy_episodes=100", "--set", f"audit.max_steps={steps}",
-         "--set", "audit.luck_episodes=0", *settings(more), "--out", str(out)])  # fmt: skip
+         "--set", "audit.luck_episodes=0", *settings(*more), "--out", str(out)])  # fmt: skip
     found = json.loads((out / "result.json").read_text())
     one, loop, policy = found["one_step"], found["closed_loop"], found["on_policy"][0]
     figures = {

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import statistics
 from dataclasses import dataclass
 from pathlib import Path
 
-from fidelity import run
+from fidelity import run, settings
+
+from dreamgym.eval.seeds import across_seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,6 @@ ARMS = {
     "sft longer": ("sft", "the same demonstrations, 200 updates"),
     "sft more": ("sft", "60 demonstrations, 200 updates"),
 }
-T95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
-
-
-def settings(*words: str) -> list[str]:
-    """Return settings as words of a command."""
-    return [word for setting in words for word in ("--set", setting)]
 
 
 def clone(here: Path, seed: int, demos: int, updates: int, out: str) -> list[str]:
@@ -139,14 +133,10 @@ def row(env: str, seed: int, here: Path, arm: str) -> dict[str, object]:
 
 def summary(rows: list[dict[str, object]], arm: str) -> str:
     """Return the mean rise over seeds with its 95 % t interval."""
-    rises = [float(r["after"]) - float(r["before"]) for r in rows if r["arm"] == arm]
-    mean = statistics.fmean(rises)
-    after = statistics.fmean(float(r["after"]) for r in rows if r["arm"] == arm)
-    if len(rises) < 2:
-        return f"{arm}: {mean:+.3f} to {after:.3f} (one seed)"
-    half = T95[len(rises)] * statistics.stdev(rises) / math.sqrt(len(rises))
-    low, high = mean - half, mean + half
-    return f"{arm}: {mean:+.3f} [{low:+.3f}, {high:+.3f}] to {after:.3f}, {len(rises)} seeds"
+    own = [row for row in rows if row["arm"] == arm]
+    rise = across_seeds([float(one["after"]) - float(one["before"]) for one in own])
+    after = across_seeds([float(one["after"]) for one in own])
+    return f"{arm}: rises by {rise} to {after.mean:.3f}, {rise.seeds} seeds"
 
 
 def main() -> None:
