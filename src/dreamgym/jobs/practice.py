@@ -66,14 +66,12 @@ async def open_grounds(
     stack.push_async_callback(dream.close)
     if dream.card.env != env:
         raise ConfigError(f"{wanted.world} dreams {dream.card.env}, but the policy plays {env}")
-    # Steps as they were made: what the store holds is less, since equal ones are kept once.
-    recorded = dream.store.trajectories(source=Source.REAL, env=env)
-    offline = sum(len(one.steps) for one in recorded)
+    offline, refused = recorded_before(dream)
     answerer = Answerer(Source.DREAM, f"dream {Path(wanted.world).name}", "")
     tasks = _to_practise(config, dream.tasks(Split.TRAIN))
     sampler = make_sampler(config, tasks, dream=dream, on_event=on_event)
     practice = _practised(config, dream.world, answerer, sampler)
-    practice = replace(practice, refused_offline=refused_share(dream))
+    practice = replace(practice, refused_offline=refused)
     if not wanted.then_real or real is None:
         return Grounds(practice, None, dream, offline)
     then = await _real_practice(config, real, on_event)
@@ -91,11 +89,18 @@ async def _real_practice(config: RunConfig, real: RealWorld, on_event: EventSink
     return _practised(config, real, answerer, sampler)
 
 
-def refused_share(dream: Dream) -> float | None:
-    """Return the share of recorded actions that reality refused, or None without any."""
-    told = dream.store.trajectories(source=Source.REAL, split=Split.TRAIN, env=dream.card.env)
-    answers = [step.result.refused for one in told for step in one.steps]
-    return sum(answers) / len(answers) if answers else None
+def recorded_before(dream: Dream) -> tuple[int, float | None]:
+    """Return the real steps on record, and the share of those on train tasks that were refused.
+
+    Steps are counted as they were made: the store's own count is less, since it keeps equal ones
+    once.
+    """
+    made, answers = 0, list[bool]()
+    for one in dream.store.trajectories(source=Source.REAL, env=dream.card.env):
+        made += len(one.steps)
+        if one.task.split is Split.TRAIN:
+            answers += [step.result.refused for step in one.steps]
+    return made, sum(answers) / len(answers) if answers else None
 
 
 def rememberer(store: ExperienceStore, algo: str) -> Callable[[int, Sequence[Group]], None]:
