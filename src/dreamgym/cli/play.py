@@ -82,7 +82,8 @@ class _Table:
         """Play until the player leaves."""
         try:
             opening = self._loop.run(self._walk.begin())
-            self._say(f"Task {opening.task.id}\nGoal: {opening.task.goal}\n", style="bold")
+            self._say(f"Task {opening.task.id}\nGoal: {opening.task.goal}", style="bold")
+            self._say("`:help` lists what else can be typed, `:quit` leaves.\n")
             self._say(f"{opening.observation.text}\n")
             while (line := self._read()) not in (None, ":quit"):
                 if line:
