@@ -46,6 +46,8 @@ class PolicyCard:
     """Earlier turns that it is shown: see `CompactWriter`."""
     list_actions: bool = False
     """Whether its states list the admissible actions."""
+    mark_seen: bool = False
+    """Whether its states mark the places where the episode has been."""
     think: bool = False
     """Whether it is asked to reason first; in the chat format only."""
     longest_action: int = 24
@@ -55,6 +57,8 @@ class PolicyCard:
     """What it chooses among, if it does not speak freely."""
     frames: tuple[dict[str, Any], ...] = ()
     """Kinds of action that it knows: the frames of `experience.affordances`."""
+    layout: tuple[str, ...] = ()
+    """Headings that most states of its demonstrations had."""
     prompts: str = PROMPT_DIGEST
 
     def save(self, folder: Path) -> None:
@@ -73,7 +77,9 @@ def load_policy_card(folder: Path) -> PolicyCard:
     try:
         plain = json.loads(path.read_text("utf-8"))
         kinds = {"format": Format(plain["format"]), "choose": Choose(plain["choose"])}
-        card = PolicyCard(**{**plain, **kinds, "frames": tuple(plain["frames"])})
+        card = PolicyCard(
+            **{**plain, **kinds, "frames": tuple(plain["frames"]), "layout": tuple(plain["layout"])}
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a policy's card: {error}") from error
     if card.prompts != PROMPT_DIGEST:

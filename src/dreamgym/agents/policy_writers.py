@@ -28,6 +28,7 @@ from dreamgym.agents.policy_tokens import (
     Turns,
     Writer,
     first_shown,
+    with_marks,
 )
 from dreamgym.errors import AgentError, ConfigError
 from dreamgym.types import Message, Observation
@@ -46,6 +47,8 @@ class ChatWriter:
     """Earlier turns to show; a conversation shows so many at least, and fewer than twice as many,
     or all of them."""
     list_actions: bool = False
+    mark_seen: bool = False
+    """Mark the names of places where the episode has been."""
     think: bool = False
     growing: bool = True
     """One conversation per episode; otherwise a chat of its own for every turn."""
@@ -59,6 +62,7 @@ class ChatWriter:
 
     def prompt(self, goal: str, past: Turns, now: Observation) -> Ids:
         """Return all that is read before an action is chosen."""
+        past, now = with_marks(past, now) if self.mark_seen else (past, now)
         ids = self._conversation(goal, past, now) if self.growing else self._chat(goal, past, now)
         if len(ids) > self.positions - self.longest_action:
             raise AgentError(
@@ -130,7 +134,14 @@ class ChatWriter:
 
 def writer_for(card: PolicyCard, spelling: Spelling, *, positions: int) -> Writer:
     """Return how a policy writes its episodes."""
-    shared = (spelling, positions, card.longest_action, card.window, card.list_actions)
+    shared = (
+        spelling,
+        positions,
+        card.longest_action,
+        card.window,
+        card.list_actions,
+        card.mark_seen,
+    )
     if card.format is Format.COMPACT:
         return CompactWriter(*shared)
     return ChatWriter(*shared, think=card.think, growing=card.format is Format.CONVERSATION)

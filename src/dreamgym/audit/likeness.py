@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dreamgym.experience.state import body_of
 from dreamgym.protocols import Embedder
+from dreamgym.states import body_of
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 

@@ -24,6 +24,8 @@ class PolicyConfig:
     """Earlier turns that it is shown; -1 means all, as far as the model reads."""
     list_actions: bool = False
     """List the admissible actions in what it reads, where the environment knows them."""
+    mark_seen: bool = False
+    """Mark the places where the episode has been, in what it reads: small models forget them."""
     think: bool = False
     """Ask for reasoning before the action; in the chat format only."""
     longest_action: int = 24

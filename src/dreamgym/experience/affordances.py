@@ -2,8 +2,9 @@
 
 Worlds that list their admissible actions are few, and a dream lists none. From actions that were
 carried out one can learn the kinds of action there are (`put _ in _`), what fills their gaps, and
-where the filling was then seen: on the page or among what is carried. A state then gives its
-candidates by itself. They are plausible, not certain: whether a door is locked the world decides.
+where the filling then stood in the state: what is taken is in a list, what is put is carried, what
+is opened is closed. A state then gives its candidates by itself. They are plausible, not certain:
+whether a door is locked the world decides.
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from dreamgym.experience.phrases import cut, mentions
-from dreamgym.experience.state import body_of, is_carrying
+from dreamgym.experience.phrases import cut
+from dreamgym.states import STATUS, is_carrying, items
 from dreamgym.types import Trajectory, Transition
 
-PAGE, CARRIED, ANYWHERE = "page", "carried", "anywhere"
-"""Where the filling of a gap is seen; what was seen nowhere, as in `look around`, needs no look."""
+ANYWHERE = "anywhere"
+"""The role of what a state need not show, such as `around` in `look around`."""
 MOST = 64
 """Candidates of a state; more are cut off, kind by kind in the order of the alphabet."""
 _GAP = "_"
+_COLON = ": "
+_ALWAYS_ONE = 3
+"""A gap that one and the same name filled so often takes no other: one cleans with the sink."""
+_FIXED_SHARE = 0.5
+"""A heading that this share of states has belongs to their layout: `places`, not `shelf`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,8 @@ class Gap:
     """What may fill one gap of a kind of action."""
 
     names: tuple[str, ...]
-    places: tuple[str, ...]
+    roles: tuple[str, ...]
+    """Where a filling stands, such as `carrying: _`, or `at _ | places: _` for where one is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +55,32 @@ class Affordances:
     """Every kind of action that was demonstrated."""
 
     frames: tuple[Frame, ...]
+    layout: tuple[str, ...] = ()
+    """Headings that belong to the layout of states: what they list has a role of its own."""
 
     def candidates(self, state: str) -> tuple[str, ...]:
         """Return the actions that a state suggests, sorted, each once."""
-        seen = {PAGE: "", CARRIED: "", **_sight(state)}
         names = {name for frame in self.frames for gap in frame.gaps for name in gap.names}
-        scan = _scanner(names)
-        found = {place: _phrases(scan, text) for place, text in seen.items()}
+        sight = _sight(state, _scanner(names), frozenset(self.layout))
         actions: list[str] = []
         for frame in self.frames:
-            choices = [_fillings(gap, found) for gap in frame.gaps]
+            choices = [_fillings(gap, sight) for gap in frame.gaps]
             filled = (each for each in product(*choices) if len(set(each)) == len(each))
             actions += [_render(frame.kind, each) for each in filled]
         return tuple(sorted(dict.fromkeys(actions[:MOST])))
 
 
-def affordances_from(frames: Iterable[Mapping[str, Any]]) -> Affordances:
+def affordances_from(frames: Iterable[Mapping[str, Any]], layout: Sequence[str]) -> Affordances:
     """Return the affordances that `dataclasses.asdict` made plain values of."""
     return Affordances(
         tuple(
             Frame(
                 frame["kind"],
-                tuple(Gap(tuple(gap["names"]), tuple(gap["places"])) for gap in frame["gaps"]),
+                tuple(Gap(tuple(gap["names"]), tuple(gap["roles"])) for gap in frame["gaps"]),
             )
             for frame in frames
-        )
+        ),
+        tuple(layout),
     )
 
 
@@ -83,47 +91,110 @@ def learn_affordances(
 
     Args:
         demonstrations: recorded episodes.
-        classes: names that may stand for one another; what fills a gap lets all its like fill it.
+        classes: names that may stand for one another; what fills a gap lets all its like fill it,
+            unless it was always the same.
     """
-    names: dict[str, list[set[str]]] = {}
-    places: dict[str, list[Counter[str]]] = defaultdict(list)
-    for one in demonstrations:
-        for step in one.transitions():
-            _note(step, names, places)
+    steps = [step for one in demonstrations for step in one.transitions() if not step.refused]
+    fillings: dict[str, list[list[str]]] = {}
+    for step in steps:
+        parts = cut(step.action)
+        # An article that the words left out would be missing in candidates, too.
+        if _render(parts.kind, parts.phrases) == step.action.lower():
+            gaps = fillings.setdefault(parts.kind, [[] for _ in parts.phrases])
+            for gap, phrase in zip(gaps, parts.phrases, strict=True):
+                gap.append(_bare(phrase))
     like = {name: frozenset(group) for group in classes for name in group}
-    frames = []
-    for kind in sorted(names):
-        gaps = []
-        for filled, where in zip(names[kind], places[kind], strict=True):
-            all_names = filled.union(*(like.get(name, frozenset()) for name in filled))
-            gaps.append(Gap(tuple(sorted(all_names)), tuple(sorted(where)) or (PAGE, CARRIED)))
-        frames.append(Frame(kind, tuple(gaps)))
-    return Affordances(tuple(frames))
-
-
-def _note(
-    step: Transition, names: dict[str, list[set[str]]], places: dict[str, list[Counter[str]]]
-) -> None:
-    parts = cut(step.action)
-    if step.refused or _render(parts.kind, parts.phrases) != step.action.lower():
-        return  # an article that the words left out would be missing in candidates, too
-    if parts.kind not in names:
-        names[parts.kind] = [set() for _ in parts.phrases]
-        places[parts.kind] = [Counter() for _ in parts.phrases]
-    sight = _sight(step.state)
-    for gap, phrase in enumerate(parts.phrases):
-        names[parts.kind][gap].add(_bare(phrase))
-        seen = [place for place, text in sight.items() if mentions(text, phrase)]
-        if len(seen) < 2:  # seen twice, it does not tell which of the two is meant
-            places[parts.kind][gap][seen[0] if seen else ANYWHERE] += 1
-
-
-def _sight(state: str) -> dict[str, str]:
-    lines = body_of(state).split("\n")
-    return {
-        PAGE: "\n".join(line for line in lines if not is_carrying(line)),
-        CARRIED: "\n".join(line for line in lines if is_carrying(line)),
+    names = {
+        kind: [_with_their_like(filled, like) for filled in gaps] for kind, gaps in fillings.items()
     }
+    scan = _scanner({name for gaps in names.values() for gap in gaps for name in gap})
+    layout = _layout(steps, scan)
+    roles = _roles_of(steps, names, scan, layout)
+    return Affordances(
+        tuple(
+            Frame(
+                kind,
+                tuple(
+                    Gap(tuple(sorted(gap)), _usual(found))
+                    for gap, found in zip(names[kind], roles[kind], strict=True)
+                ),
+            )
+            for kind in sorted(names)
+        ),
+        tuple(sorted(layout)),
+    )
+
+
+def _with_their_like(filled: Sequence[str], like: Mapping[str, frozenset[str]]) -> set[str]:
+    known = set(filled)
+    if len(known) == 1 and len(filled) >= _ALWAYS_ONE:
+        return known
+    return known.union(*(like.get(name, frozenset()) for name in known))
+
+
+def _layout(steps: Sequence[Transition], scan: re.Pattern[str]) -> frozenset[str]:
+    """Return the headings that most states have, with `_` for what is named in them."""
+    counts = Counter(
+        head
+        for step in steps
+        for head in {_heading(item, scan) for item in items(step.state) if _COLON in item}
+    )
+    return frozenset(head for head, count in counts.items() if count >= _FIXED_SHARE * len(steps))
+
+
+def _roles_of(
+    steps: Iterable[Transition],
+    names: Mapping[str, list[set[str]]],
+    scan: re.Pattern[str],
+    layout: frozenset[str],
+) -> dict[str, list[Counter[str]]]:
+    roles = {kind: [Counter[str]() for _ in gaps] for kind, gaps in names.items()}
+    for step in steps:
+        parts = cut(step.action)
+        if parts.kind not in roles:
+            continue
+        sight = {shown.lower(): role for (_, shown), role in _sight(step.state, scan, layout)}
+        for found, phrase in zip(roles[parts.kind], parts.phrases, strict=True):
+            found[sight.get(phrase, ANYWHERE)] += 1
+    return roles
+
+
+def _usual(found: Counter[str]) -> tuple[str, ...]:
+    """Return the roles that were seen; once out of sight does not make a thing of no place."""
+    if 2 * found[ANYWHERE] > found.total():
+        return (ANYWHERE,)
+    return tuple(sorted(found.keys() - {ANYWHERE}))
+
+
+Named = tuple[str, str]
+"""A name as it is known, and as it stands in a state."""
+
+
+def _sight(
+    state: str, scan: re.Pattern[str], layout: frozenset[str]
+) -> tuple[tuple[Named, str], ...]:
+    """Return what a state names, in order, each with its role: all the ways in which it stands."""
+    found: dict[Named, set[str]] = defaultdict(set)
+    for item in items(state):
+        head, colon, content = item.partition(_COLON)
+        status = colon + content if content in STATUS else ""
+        for match in scan.finditer(head):
+            rest = _without_counts(head[: match.start()] + _GAP + head[match.end() :])
+            found[match[1].lower(), match[0]].add(rest + status)
+        label = _heading(item, scan)
+        listed = f"{label if label in layout or is_carrying(label) else _GAP}{_COLON}{_GAP}"
+        for match in scan.finditer(content):
+            found[match[1].lower(), match[0]].add(listed)
+    return tuple((named, " | ".join(sorted(roles))) for named, roles in found.items())
+
+
+def _heading(item: str, scan: re.Pattern[str]) -> str:
+    """Return what stands before a list, with `_` for what is named there."""
+    return _without_counts(scan.sub(_GAP, item.partition(_COLON)[0]))
+
+
+def _without_counts(head: str) -> str:
+    return re.sub(r"\s+\d+/\d+$", "", head)
 
 
 def _bare(phrase: str) -> str:
@@ -137,16 +208,10 @@ def _scanner(names: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])({listed or '(?!)'})(?:\s\d+)?(?![\w-])", re.IGNORECASE)
 
 
-def _phrases(scan: re.Pattern[str], text: str) -> list[tuple[str, str]]:
-    """Return the names in a text: each as it is known, and as it stands there."""
-    return list(dict.fromkeys((found[1].lower(), found[0]) for found in scan.finditer(text)))
-
-
-def _fillings(gap: Gap, found: dict[str, list[tuple[str, str]]]) -> list[str]:
-    names = set(gap.names)
-    if ANYWHERE in gap.places:
+def _fillings(gap: Gap, sight: Iterable[tuple[Named, str]]) -> list[str]:
+    if ANYWHERE in gap.roles:
         return list(gap.names)
-    return [shown for place in gap.places for name, shown in found[place] if name in names]
+    return [shown for (name, shown), role in sight if role in gap.roles and name in gap.names]
 
 
 def _render(kind: str, phrases: Sequence[str]) -> str:

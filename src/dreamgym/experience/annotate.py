@@ -16,10 +16,10 @@ from typing import Any
 from dreamgym.errors import LLMBudget, LLMDown, LLMError
 from dreamgym.experience.edit import Edit, Verb, diff, render
 from dreamgym.experience.phrases import cut, places
-from dreamgym.experience.state import items, page_name
 from dreamgym.in_order import in_order
 from dreamgym.llm.reply import ask
 from dreamgym.protocols import LLM
+from dreamgym.states import items, page_name
 from dreamgym.types import Message, Request, Trajectory, Transition, digest
 
 _SHOWN_PLACES = 3

@@ -14,8 +14,8 @@ from dreamgym.errors import ReplyFormatError
 from dreamgym.experience.ledger import Pages
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import StepQuery
-from dreamgym.experience.state import body_of, page_name
 from dreamgym.protocols import LLM
+from dreamgym.states import body_of, page_name
 from dreamgym.types import Completion, Origin, Prediction, Request, SampledTokens
 
 FLAGS = ("<ok>", "<refused>", "<win>", "<lose>", "<cont>")

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from dreamgym.experience.contents import empty_word, lists, moves, with_thing, without_thing
-from dreamgym.experience.state import (
+from dreamgym.states import (
     SAID,
     Lines,
     body_from,

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from dreamgym.experience.ledger import only_named
 from dreamgym.experience.phrases import cut, mentions, places
 from dreamgym.experience.prompt import unmarked
-from dreamgym.experience.state import body_of, items, page_name, split_said
 from dreamgym.protocols import Reference
+from dreamgym.states import body_of, items, page_name, split_said
 from dreamgym.types import Origin, Transition
 
 OFTEN = 20

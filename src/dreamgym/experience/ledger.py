@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from dreamgym.experience.contents import EMPTY
 from dreamgym.experience.edit import Edit, Op, Verb, apply, diff
-from dreamgym.experience.state import (
+from dreamgym.protocols import Reference
+from dreamgym.states import (
     SEPARATOR,
     body_of,
     is_carrying,
@@ -21,7 +22,6 @@ from dreamgym.experience.state import (
     split_said,
     with_said,
 )
-from dreamgym.protocols import Reference
 from dreamgym.types import Origin
 
 REST = ": ..."

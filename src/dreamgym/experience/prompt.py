@@ -18,8 +18,8 @@ from dreamgym.experience.edit import Edit, diff, parse, render
 from dreamgym.experience.history import Turn, notes_of
 from dreamgym.experience.phrases import located
 from dreamgym.experience.placeholders import PLACEHOLDERS, named, pointed
-from dreamgym.experience.state import SAID, body_of, items, numbered, split_said, with_said
 from dreamgym.protocols import Reference
+from dreamgym.states import SAID, body_of, items, numbered, split_said, with_said
 from dreamgym.types import Message, Transition, digest
 
 MARKS = (

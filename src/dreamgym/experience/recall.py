@@ -21,9 +21,9 @@ from dreamgym.experience.ledger import (
     recalled_pages,
     without,
 )
-from dreamgym.experience.state import body_of, page_name, split_said
 from dreamgym.protocols import Reference, Retriever, TaskMemory
 from dreamgym.replay.lookup import Query
+from dreamgym.states import body_of, page_name, split_said
 from dreamgym.types import Task, Transition
 
 OWN_SLOTS = 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dreamgym.experience.contents import things_of
 from dreamgym.experience.prompt import Switches
-from dreamgym.experience.state import items
+from dreamgym.states import items
 
 _LONGEST_THOUGHT = 600
 """In characters; without a bound a small model would think until it is cut off."""

@@ -13,8 +13,8 @@ from dreamgym.experience.history import Turn
 from dreamgym.experience.ledger import Ledger, Pages, shorten
 from dreamgym.experience.prompt import StepAnswer, StepQuery, answer_of
 from dreamgym.experience.recall import TaskRecord
-from dreamgym.experience.state import split_said
 from dreamgym.protocols import Reference
+from dreamgym.states import split_said
 from dreamgym.types import Trajectory, Transition
 
 LookUp = Callable[[Transition], tuple[Reference, ...]]

@@ -13,8 +13,8 @@ from heapq import nlargest
 
 from dreamgym.experience.ledger import carrying_lines
 from dreamgym.experience.recall import TaskRecord
-from dreamgym.experience.state import body_of, page_name
 from dreamgym.experience.task_prompt import Example
+from dreamgym.states import body_of, page_name
 from dreamgym.types import Trajectory, Transition, derive_seed
 
 _COMPARED = 200

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dreamgym.experience.prompt import END, MARKS, Style, unmarked
-from dreamgym.experience.state import SAID, body_of, page_name
+from dreamgym.states import SAID, body_of, page_name
 from dreamgym.types import Message, Task, digest
 
 MOST_PLACES = 12

@@ -18,9 +18,9 @@ from dreamgym.experience.ledger import REST, Ledger, Pages
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import StepQuery
 from dreamgym.experience.recall import LookUps, Records, TaskRecord
-from dreamgym.experience.state import body_of, page_name, split_said, with_said
 from dreamgym.protocols import Reference, Retriever
 from dreamgym.replay.lookup import Query
+from dreamgym.states import body_of, page_name, split_said, with_said
 from dreamgym.types import (
     Account,
     Observation,

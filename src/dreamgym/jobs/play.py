@@ -13,10 +13,10 @@ from dreamgym import build, dreams
 from dreamgym.config import RunConfig
 from dreamgym.envs.world import RealWorld
 from dreamgym.errors import ConfigError, EnvError
-from dreamgym.experience.state import body_of, page_name, split_said
 from dreamgym.experience.world import DreamEnv, DreamWorld, told_by
 from dreamgym.protocols import Env, Reference, World
 from dreamgym.replay.lookup import Query
+from dreamgym.states import body_of, page_name, split_said
 from dreamgym.types import (
     Action,
     Opening,

@@ -13,6 +13,7 @@ from dreamgym import __version__, build, dreams
 from dreamgym.agents.policy_card import POLICY, Choose, PolicyCard
 from dreamgym.agents.policy_prompt import Format
 from dreamgym.config import RunConfig
+from dreamgym.config.train import PolicyConfig
 from dreamgym.experience.affordances import Affordances, learn_affordances
 from dreamgym.models.hf import Lora
 from dreamgym.models.sft_plan import SftPlan, SftProgress, SftResult
@@ -62,7 +63,7 @@ def run_sft(
     run.begin()
     policy = make_policy_model(
         config.policy.model,
-        lambda: list(policy_texts(recorded, demos, list_actions=config.policy.list_actions)),
+        lambda: _texts(config.policy, recorded, demos),
         vocabulary=config.policy.vocabulary,
         seed=config.seed,
         lora=lora_of(config),
@@ -103,6 +104,11 @@ def run_sft(
     return cloned
 
 
+def _texts(wanted: PolicyConfig, recorded: list[Trajectory], demos: list[Trajectory]) -> list[str]:
+    shown = {"list_actions": wanted.list_actions, "mark_seen": wanted.mark_seen}
+    return list(policy_texts(recorded, demos, **shown))
+
+
 def read_recorded(config: RunConfig) -> tuple[str, list[Trajectory]]:
     """Return the environment of the store, and its real episodes of the train split."""
     with build.make_store(dreams.store_path(config.replay), config.replay) as store:
@@ -126,11 +132,13 @@ def make_card(
         format=policy.format if wanted.format == "auto" else Format(wanted.format),
         window=wanted.window,
         list_actions=wanted.list_actions,
+        mark_seen=wanted.mark_seen,
         think=wanted.think,
         longest_action=wanted.longest_action,
         temperature=wanted.temperature,
         choose=Choose(wanted.choose),
         frames=tuple(asdict(frame) for frame in known.frames) if known else (),
+        layout=known.layout if known else (),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from dreamgym.experience.state import body_of, is_carrying, lines_of
+from dreamgym.states import body_of, is_carrying, lines_of
 from dreamgym.types import Opening
 
 _WORD = re.compile(r"[^\W\d_]+")

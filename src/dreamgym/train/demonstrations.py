@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from dreamgym.agents.marks import marked
 from dreamgym.agents.policy_card import PolicyCard
 from dreamgym.agents.policy_prompt import compact_answer, goal_text, state_text, with_states
 from dreamgym.agents.policy_writers import writer_for
@@ -18,7 +19,7 @@ from dreamgym.models.samples import Sample
 from dreamgym.models.tokenizer import Tokenizer
 from dreamgym.train.renaming import Names, retold
 from dreamgym.train.tokens import READ, TokenSequence, Weaver, given_tokens
-from dreamgym.types import Observation, Source, Split, Trajectory, derive_seed
+from dreamgym.types import Source, Split, Trajectory, derive_seed
 
 SPANS = {"action": 1.0}
 """What is learnt, with its weight."""
@@ -52,7 +53,11 @@ def choose_demonstrations(
 
 
 def policy_texts(
-    recorded: Iterable[Trajectory], demonstrations: Sequence[Trajectory], *, list_actions: bool
+    recorded: Iterable[Trajectory],
+    demonstrations: Sequence[Trajectory],
+    *,
+    list_actions: bool,
+    mark_seen: bool = False,
 ) -> Iterator[str]:
     """Yield what a vocabulary has to spell: every state on record, the actions of demonstrations.
 
@@ -60,17 +65,12 @@ def policy_texts(
     """
     for one in recorded:
         yield goal_text(one.task.goal)
-        for now in _observations(one):
+        states = [one.opening, *(step.result.observation for step in one.steps)]
+        for now in marked(states) if mark_seen else states:
             yield state_text(now, list_actions=list_actions)
     for one in demonstrations:
         for step in one.steps:
             yield compact_answer(step.action.text)
-
-
-def _observations(one: Trajectory) -> Iterator[Observation]:
-    yield one.opening
-    for step in one.steps:
-        yield step.result.observation
 
 
 def episode_sequences(

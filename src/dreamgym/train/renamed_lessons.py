@@ -16,9 +16,9 @@ from dreamgym.experience.history import Turn
 from dreamgym.experience.phrases import cut, places
 from dreamgym.experience.prompt import StepQuery
 from dreamgym.experience.sample import Sample as Lesson
-from dreamgym.experience.state import items
 from dreamgym.protocols import Reference
 from dreamgym.replay.lookup import Hit
+from dreamgym.states import items
 from dreamgym.train.renaming import Names, Renamer
 from dreamgym.types import Transition, derive_seed
 

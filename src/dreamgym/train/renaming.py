@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dreamgym.experience.phrases import cut, mentions
-from dreamgym.experience.state import body_of, page_name
+from dreamgym.states import body_of, page_name
 from dreamgym.types import Action, Observation, Step, Trajectory
 
 FEWEST = 4

@@ -8,7 +8,7 @@ import re
 
 from dreamgym.experience.edit import diff
 from dreamgym.experience.prompt import StepAnswer, Switches, step_answer_text
-from dreamgym.experience.state import body_of, with_said
+from dreamgym.states import body_of, with_said
 from dreamgym.types import Split, Task, Transition
 
 GOAL = "take the coin"

@@ -72,13 +72,56 @@ def test_things_with_numbers_keep_them():
     )
 
 
+HOUSE = [
+    ("at bed 1\ncarrying: nothing\nplaces: bed 1, safe 1, shelf 1", "go to safe 1", False),
+    ("at safe 1 closed\ncarrying: nothing\nplaces: bed 1, safe 1, shelf 1", "open safe 1", False),
+    (
+        "at safe 1 open: cup 1\ncarrying: nothing\nplaces: bed 1, safe 1, shelf 1",
+        "take cup 1 from safe 1",
+        False,
+    ),
+    ("at safe 1 open: empty\ncarrying: cup 1\nplaces: bed 1, safe 1", "go to bed 1", False),
+    ("at bed 1: pen 1\ncarrying: cup 1\nplaces: bed 1, safe 1", "move cup 1 to bed 1", False),
+]
+
+
+def test_where_a_thing_stands_says_what_can_be_done_with_it():
+    known = learn_affordances([walk(HOUSE)], [("cup", "pen"), ("bed", "safe", "shelf")])
+    assert known.candidates("at safe 2 closed\ncarrying: pen 1\nplaces: safe 2, shelf 1") == (
+        "go to shelf 1",
+        "open safe 2",
+    )
+    assert known.candidates("at shelf 1: cup 3\ncarrying: pen 1\nplaces: safe 2, shelf 1") == (
+        "go to safe 2",
+        "move pen 1 to shelf 1",
+    )
+
+
+def test_headings_of_most_states_belong_to_their_layout():
+    assert learn_affordances([walk(HOUSE)], [("cup", "pen")]).layout == ("carrying", "places")
+
+
+def test_a_gap_that_was_always_filled_alike_takes_no_other():
+    turns = [(f"sink: empty\ncarrying: {cup}", f"wash {cup} with sink", False)
+             for cup in ("red cup", "blue cup", "old cup")]  # fmt: skip
+    known = learn_affordances([walk(turns)], [("red cup", "blue cup"), ("sink", "shelf")])
+    assert known.candidates("sink: empty; shelf: empty\ncarrying: red cup") == (
+        "wash red cup with sink",
+    )
+
+
+def test_one_look_that_missed_a_thing_does_not_make_it_of_no_place():
+    known = learn_affordances([walk([*WALK, ("hall", "take salt", False)] * 2)], CLASSES)
+    assert "take sugar" not in known.candidates("hall")
+
+
 def test_nothing_known_suggests_nothing():
     assert Affordances(()).candidates("hall\nsalt") == ()
 
 
 def test_they_survive_a_file():
     plain = json.loads(json.dumps([asdict(frame) for frame in KNOWN.frames]))
-    assert affordances_from(plain) == KNOWN
+    assert affordances_from(plain, KNOWN.layout) == KNOWN
 
 
 @given(st.text(max_size=60))

@@ -15,13 +15,13 @@ from dreamgym.agents.behaviour import Behaviour
 from dreamgym.errors import LLMDown
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import Style
-from dreamgym.experience.state import page_name
 from dreamgym.experience.world import DreamWorld
 from dreamgym.llm import ChaosServer, Fault, HttpLLM, Limits
 from dreamgym.llm.stack import StackedLLM
 from dreamgym.rollout.collect import Answerer, plan_slots
 from dreamgym.rollout.record import record
 from dreamgym.rollout.summary import summarise
+from dreamgym.states import page_name
 from dreamgym.types import Action, Source, StopReason
 
 KINDS = (

@@ -9,11 +9,11 @@ from dreamgym.config import DreamConfig
 from dreamgym.dreams import card_for, dream_over
 from dreamgym.errors import ConfigError, JobNotTaught
 from dreamgym.experience.prompt import Style
-from dreamgym.experience.state import page_name
 from dreamgym.experience.task_prompt import Job
 from dreamgym.jobs.vary import chosen_tasks, vary_tasks
 from dreamgym.llm import ScriptedLLM
 from dreamgym.replay import open_store
+from dreamgym.states import page_name
 from dreamgym.types import Split
 from played_corridors import ENV, played
 

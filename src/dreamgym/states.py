@@ -1,7 +1,8 @@
 """A state as its parts: lines of items, a carrying line, and what was said at the end.
 
 States are texts (see "How a state is laid out" in docs/concepts.md); nothing here knows an
-environment. `edit.py` says how one state becomes another, `ledger.py` remembers pages.
+environment. In `experience/`, `edit.py` says how one state becomes another, and `ledger.py`
+remembers pages.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ SAID = "> "
 _CARRYING = re.compile(r"carrying\b", re.IGNORECASE)
 
 _NAME_ENDS = re.compile(r":| \(")
+STATUS = ("closed", "locked", "off", "on", "open")
+"""What states write to say how a thing is, in place of a list or after its name."""
+_AROUND_A_PLACE = re.compile(rf"^(?:at|in|on)\s+|\s+(?:{'|'.join(STATUS)})$", re.IGNORECASE)
 
 _KEPT = 8192
 """Texts whose parts are remembered: a state is looked at many times while it is current."""
@@ -90,3 +94,8 @@ def page_name(text: str) -> str:
     """
     first = items(text)[:1]
     return _NAME_ENDS.split(first[0], maxsplit=1)[0].strip() if first else ""
+
+
+def place_name(text: str) -> str:
+    """Return what other states call the place that a state is about: `drawer 1`."""
+    return _AROUND_A_PLACE.sub("", page_name(text))

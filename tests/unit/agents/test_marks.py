@@ -1,0 +1,73 @@
+"""Marks at the places where an episode has been."""
+
+import pytest
+
+from dreamgym.agents.marks import marked
+from dreamgym.agents.policy_tokens import CompactWriter
+from dreamgym.types import Observation
+
+ROOMS = [
+    "kitchen\nnorth: hall; east: pantry",
+    "hall\nsouth: kitchen; west: back hall",
+    "kitchen\nnorth: hall; east: pantry\n> you are in the kitchen",
+]
+HOUSE = [
+    "at drawer 1 closed\ncarrying: nothing\nplaces: drawer 1, drawer 12, shelf 1",
+    "at shelf 1: cup 1\ncarrying: nothing\nplaces: drawer 1, drawer 12, shelf 1",
+]
+
+
+def texts(states):
+    return [now.text for now in marked([Observation(text) for text in states])]
+
+
+def test_places_of_earlier_states_are_marked_and_what_was_said_is_not():
+    assert texts(ROOMS) == [
+        "kitchen\nnorth: hall; east: pantry",
+        "hall\nsouth: kitchen *; west: back hall",
+        "kitchen *\nnorth: hall *; east: pantry\n> you are in the kitchen",
+    ]
+
+
+def test_a_place_is_known_without_the_words_around_its_name():
+    assert texts(HOUSE)[1].endswith("places: drawer 1 *, drawer 12, shelf 1")
+
+
+def test_what_was_written_stays_while_the_episode_grows():
+    whole = texts(ROOMS * 3)
+    assert all(texts((ROOMS * 3)[:length]) == whole[:length] for length in range(9))
+
+
+@pytest.mark.parametrize("strange", ["", "\n", "> hm", "*", "a*b (c"])
+def test_no_state_is_too_strange(strange):
+    assert len(texts([strange, *ROOMS, strange])) == 5
+
+
+class Letters:
+    """Spells every character by its number."""
+
+    end_ids = frozenset({0})
+
+    def encode(self, text):
+        return [ord(letter) for letter in text]
+
+    def decode(self, ids, *, skip_special=False):
+        return "".join(map(chr, ids))
+
+    def prompt_ids(self, prompt):
+        return self.encode(prompt)
+
+
+def test_a_writer_marks_only_when_asked():
+    states = [Observation(text) for text in ROOMS]
+    past = [(state, (ord("x"), 0)) for state in states[:2]]
+    plain, with_marks = (
+        CompactWriter(Letters(), 500, 10, mark_seen=wanted).prompt("g", past, states[2])
+        for wanted in (False, True)
+    )
+    assert "*" not in Letters().decode(plain)
+    assert (
+        Letters()
+        .decode(with_marks)
+        .endswith("<state>kitchen *\nnorth: hall *; east: pantry\n> you are in the kitchen<act>")
+    )
