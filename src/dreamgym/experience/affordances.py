@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from dreamgym.experience.ledger import carried_things
 from dreamgym.experience.phrases import cut
 from dreamgym.states import STATUS, is_carrying, items
 from dreamgym.types import Trajectory, Transition
@@ -26,8 +27,9 @@ MOST = 64
 """Candidates of a state; more are cut off, kind by kind in the order of the alphabet."""
 _GAP = "_"
 _COLON = ": "
-_ALWAYS_ONE = 3
-"""A gap that one and the same name filled so often takes no other: one cleans with the sink."""
+_ALWAYS = 3
+"""What was so often, and without exception, is taken for a rule: one cleans with the sink only, and
+takes only with free hands."""
 _FIXED_SHARE = 0.5
 """A heading that this share of states has belongs to their layout: `places`, not `shelf`."""
 
@@ -48,6 +50,8 @@ class Frame:
     kind: str
     """With `_` for each gap: `put _ in _`."""
     gaps: tuple[Gap, ...]
+    free_hands: bool = False
+    """Whether it was only ever done with nothing carried, as one takes things in some worlds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,11 @@ class Affordances:
         """Return the actions that a state suggests, sorted, each once."""
         names = {name for frame in self.frames for gap in frame.gaps for name in gap.names}
         sight = _sight(state, _scanner(names), frozenset(self.layout))
+        hands_full = bool(carried_things(state))
         actions: list[str] = []
         for frame in self.frames:
+            if frame.free_hands and hands_full:
+                continue
             choices = [_fillings(gap, sight) for gap in frame.gaps]
             filled = (each for each in product(*choices) if len(set(each)) == len(each))
             actions += [_render(frame.kind, each) for each in filled]
@@ -77,6 +84,7 @@ def affordances_from(frames: Iterable[Mapping[str, Any]], layout: Sequence[str])
             Frame(
                 frame["kind"],
                 tuple(Gap(tuple(gap["names"]), tuple(gap["roles"])) for gap in frame["gaps"]),
+                frame["free_hands"],
             )
             for frame in frames
         ),
@@ -118,6 +126,7 @@ def learn_affordances(
                     Gap(tuple(sorted(gap)), _usual(found))
                     for gap, found in zip(names[kind], roles[kind], strict=True)
                 ),
+                _free_hands(kind, steps),
             )
             for kind in sorted(names)
         ),
@@ -127,9 +136,14 @@ def learn_affordances(
 
 def _with_their_like(filled: Sequence[str], like: Mapping[str, frozenset[str]]) -> set[str]:
     known = set(filled)
-    if len(known) == 1 and len(filled) >= _ALWAYS_ONE:
+    if len(known) == 1 and len(filled) >= _ALWAYS:
         return known
     return known.union(*(like.get(name, frozenset()) for name in known))
+
+
+def _free_hands(kind: str, steps: Iterable[Transition]) -> bool:
+    full = [bool(carried_things(step.state)) for step in steps if cut(step.action).kind == kind]
+    return len(full) >= _ALWAYS and not any(full)
 
 
 def _layout(steps: Sequence[Transition], scan: re.Pattern[str]) -> frozenset[str]:

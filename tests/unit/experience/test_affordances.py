@@ -110,6 +110,15 @@ def test_a_gap_that_was_always_filled_alike_takes_no_other():
     )
 
 
+def test_what_was_only_done_with_free_hands_needs_them():
+    takes = [(f"shelf: {cup}\ncarrying: nothing", f"take {cup}", False)
+             for cup in ("red cup", "blue cup", "old cup")]  # fmt: skip
+    known = learn_affordances([walk(takes)])
+    assert known.candidates("shelf: red cup\ncarrying: nothing") == ("take red cup",)
+    assert known.candidates("shelf: red cup\ncarrying: old cup") == ()
+    assert learn_affordances([walk(takes[:2])]).frames[0].free_hands is False
+
+
 def test_one_look_that_missed_a_thing_does_not_make_it_of_no_place():
     known = learn_affordances([walk([*WALK, ("hall", "take salt", False)] * 2)], CLASSES)
     assert "take sugar" not in known.candidates("hall")
