@@ -10,7 +10,7 @@ whether a door is locked the world decides.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -18,20 +18,16 @@ from typing import Any
 
 from dreamgym.experience.ledger import carried_things
 from dreamgym.experience.phrases import cut
-from dreamgym.states import STATUS, is_carrying, items
+from dreamgym.experience.roles import ABSENT, headings, role
+from dreamgym.states import body_of
 from dreamgym.types import Trajectory, Transition
 
-ANYWHERE = "anywhere"
-"""The role of what a state need not show, such as `around` in `look around`."""
 MOST = 64
 """Candidates of a state; more are cut off, kind by kind in the order of the alphabet."""
 _GAP = "_"
-_COLON = ": "
 _ALWAYS = 3
 """What was so often, and without exception, is taken for a rule: one cleans with the sink only, and
 takes only with free hands."""
-_FIXED_SHARE = 0.5
-"""A heading that this share of states has belongs to their layout: `places`, not `shelf`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +111,8 @@ def learn_affordances(
     names = {
         kind: [_with_their_like(filled, like) for filled in gaps] for kind, gaps in fillings.items()
     }
-    scan = _scanner({name for gaps in names.values() for gap in gaps for name in gap})
-    layout = _layout(steps, scan)
-    roles = _roles_of(steps, names, scan, layout)
+    layout = headings([step.state for step in steps])
+    roles = _roles_of(steps, names, layout)
     return Affordances(
         tuple(
             Frame(
@@ -146,20 +141,9 @@ def _free_hands(kind: str, steps: Iterable[Transition]) -> bool:
     return len(full) >= _ALWAYS and not any(full)
 
 
-def _layout(steps: Sequence[Transition], scan: re.Pattern[str]) -> frozenset[str]:
-    """Return the headings that most states have, with `_` for what is named in them."""
-    counts = Counter(
-        head
-        for step in steps
-        for head in {_heading(item, scan) for item in items(step.state) if _COLON in item}
-    )
-    return frozenset(head for head, count in counts.items() if count >= _FIXED_SHARE * len(steps))
-
-
 def _roles_of(
     steps: Iterable[Transition],
     names: Mapping[str, list[set[str]]],
-    scan: re.Pattern[str],
     layout: frozenset[str],
 ) -> dict[str, list[Counter[str]]]:
     roles = {kind: [Counter[str]() for _ in gaps] for kind, gaps in names.items()}
@@ -167,48 +151,25 @@ def _roles_of(
         parts = cut(step.action)
         if parts.kind not in roles:
             continue
-        sight = {shown.lower(): role for (_, shown), role in _sight(step.state, scan, layout)}
         for found, phrase in zip(roles[parts.kind], parts.phrases, strict=True):
-            found[sight.get(phrase, ANYWHERE)] += 1
+            found[role(step.state, phrase, layout)] += 1
     return roles
 
 
 def _usual(found: Counter[str]) -> tuple[str, ...]:
     """Return the roles that were seen; once out of sight does not make a thing of no place."""
-    if 2 * found[ANYWHERE] > found.total():
-        return (ANYWHERE,)
-    return tuple(sorted(found.keys() - {ANYWHERE}))
+    if 2 * found[ABSENT] > found.total():
+        return (ABSENT,)
+    return tuple(sorted(found.keys() - {ABSENT}))
 
 
-Named = tuple[str, str]
-"""A name as it is known, and as it stands in a state."""
+Sight = Sequence[tuple[str, str, str]]
+"""What a state names: each as it is known, as it stands there, and its role."""
 
 
-def _sight(
-    state: str, scan: re.Pattern[str], layout: frozenset[str]
-) -> tuple[tuple[Named, str], ...]:
-    """Return what a state names, in order, each with its role: all the ways in which it stands."""
-    found: dict[Named, set[str]] = defaultdict(set)
-    for item in items(state):
-        head, colon, content = item.partition(_COLON)
-        status = colon + content if content in STATUS else ""
-        for match in scan.finditer(head):
-            rest = _without_counts(head[: match.start()] + _GAP + head[match.end() :])
-            found[match[1].lower(), match[0]].add(rest + status)
-        label = _heading(item, scan)
-        listed = f"{label if label in layout or is_carrying(label) else _GAP}{_COLON}{_GAP}"
-        for match in scan.finditer(content):
-            found[match[1].lower(), match[0]].add(listed)
-    return tuple((named, " | ".join(sorted(roles))) for named, roles in found.items())
-
-
-def _heading(item: str, scan: re.Pattern[str]) -> str:
-    """Return what stands before a list, with `_` for what is named there."""
-    return _without_counts(scan.sub(_GAP, item.partition(_COLON)[0]))
-
-
-def _without_counts(head: str) -> str:
-    return re.sub(r"\s+\d+/\d+$", "", head)
+def _sight(state: str, scan: re.Pattern[str], layout: frozenset[str]) -> Sight:
+    found = {(one[1].lower(), one[0]): None for one in scan.finditer(body_of(state))}
+    return [(name, shown, role(state, shown, layout)) for name, shown in found]
 
 
 def _bare(phrase: str) -> str:
@@ -222,10 +183,10 @@ def _scanner(names: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])({listed or '(?!)'})(?:\s\d+)?(?![\w-])", re.IGNORECASE)
 
 
-def _fillings(gap: Gap, sight: Iterable[tuple[Named, str]]) -> list[str]:
-    if ANYWHERE in gap.roles:
+def _fillings(gap: Gap, sight: Sight) -> list[str]:
+    if ABSENT in gap.roles:
         return list(gap.names)
-    return [shown for (name, shown), role in sight if role in gap.roles and name in gap.names]
+    return [shown for name, shown, stands in sight if stands in gap.roles and name in gap.names]
 
 
 def _render(kind: str, phrases: Sequence[str]) -> str:

@@ -77,6 +77,9 @@ def load_card(folder: Path) -> DreamCard:
     return card
 
 
+_LATER = ("in_full", "beside", "layout", "out_of_place")
+
+
 def _read(plain: Mapping[str, Any]) -> DreamCard:
     known = plain["known"]
     return DreamCard(
@@ -93,9 +96,8 @@ def _read(plain: Mapping[str, Any]) -> DreamCard:
             refusal=tuple(known["refusal"]),
             signposted=frozenset(known["signposted"]),
             bare=None if known["bare"] is None else frozenset(known["bare"]),
-            # Dreams from before this rule know nothing about it.
-            in_full=frozenset(known.get("in_full", ())),
-            beside=frozenset(known.get("beside", ())),
+            # Dreams from before these rules know nothing about them.
+            **{name: frozenset(known.get(name, ())) for name in _LATER},
         ),
         jobs=_jobs(plain),
         vary_goals=plain.get("vary_goals", False),

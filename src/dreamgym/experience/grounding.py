@@ -1,12 +1,13 @@
 """Refusals by rule: what no environment would carry out is not left to a model that may be kind.
 
-Five rules with names, generic over environments; the name is part of the recorded reasoning.
+Six rules with names, generic over environments; the name is part of the recorded reasoning.
 `malformed`: the action is no single line of words. `nothing-known`: it is about things that
 neither the task, nor a state seen so far, nor a reference contains. `unseen-kind`: no action of
 its kind (verb and small words) was ever carried out in the recorded experience. `not-here`: its
 kind was carried out often, and always on things in sight; this one is about something that is not.
 `half-named`: its kind was carried out often, and always on things by their whole names; this one
-names a thing in part.
+names a thing in part. `out-of-place`: its kind was tried often on things that stand as these do
+(`roles.py`), and was refused every time.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from dataclasses import dataclass
 from dreamgym.experience.ledger import only_named
 from dreamgym.experience.phrases import cut, mentions, places
 from dreamgym.experience.prompt import unmarked
+from dreamgym.experience.roles import headings, never_worked, situation
 from dreamgym.protocols import Reference
 from dreamgym.states import body_of, items, page_name, split_said
 from dreamgym.types import Origin, Transition
 
 OFTEN = 20
 """Times that a kind of action must have worked before a rule is read off its things."""
+TRIED = 5
+"""Refusals, without a single success, that make a rule of how the things of an action stand."""
 LONGEST = 200
 """Characters of an action; whatever is longer is no command but a text."""
 
@@ -61,10 +65,16 @@ class KnownKinds:
     """Kinds that were carried out often, and only ever on things by their whole names."""
     beside: frozenset[str] = frozenset()
     """What often stands beside a whole name, such as `open` in `oven open: bread`."""
+    layout: frozenset[str] = frozenset()
+    """Headings that most states have: see `roles.headings`."""
+    out_of_place: frozenset[str] = frozenset()
+    """Situations in which an action was tried often and always refused: see `roles.situation`."""
 
     @classmethod
     def from_transitions(cls, transitions: Iterable[Transition]) -> KnownKinds:
         """Learn from recorded steps."""
+        transitions = list(transitions)
+        layout = headings([one.state for one in transitions])
         worked: Counter[str] = Counter()
         unseen: Counter[str] = Counter()
         free: set[str] = set()
@@ -109,6 +119,10 @@ class KnownKinds:
             signposted=frozenset(clear),
             in_full=frozenset(in_full),
             beside=frozenset(beside),
+            layout=layout,
+            out_of_place=never_worked(
+                ((one.state, one.action, one.refused) for one in transitions), layout, times=TRIED
+            ),
         )
 
     def misleads(self, state: str, action: str, next_state: str) -> bool:
@@ -163,11 +177,11 @@ class Grounding:
     """The rules, and what they know."""
 
     known: KnownKinds | None = None
-    """What records say; without it the rules `unseen-kind`, `not-here` and `half-named` rest."""
+    """What records say; without it only `malformed` and `nothing-known` are left."""
     every: bool = True
     """Refuse also when only one of several phrases is unheard of."""
     here: bool = True
-    """Use the rules `not-here` and `half-named`."""
+    """Use the rules `not-here`, `half-named` and `out-of-place`."""
 
     def refusal(
         self, action: str, *, seen: Sequence[str], references: Sequence[Reference]
@@ -194,23 +208,25 @@ class Grounding:
             return Refusal(
                 "nothing-known", Origin.GROUNDING, f"nobody has heard of {', '.join(unheard)}"
             )
-        if self.here and self.known is not None and parts.kind in self.known.on_sight:
-            # What was said about a thing does not put it there.
-            sight = body_of(seen[-1])
+        return self._misplaced(action, seen[-1]) if self.here and self.known is not None else None
+
+    def _misplaced(self, action: str, state: str) -> Refusal | None:
+        """Return why an action cannot be done here, as far as records tell."""
+        known, parts = self.known or KnownKinds(frozenset()), cut(action)
+        sight = body_of(state)  # what was said about a thing does not put it there
+        if parts.kind in known.on_sight:
             hidden = [phrase for phrase in parts.phrases if not mentions(sight, phrase)]
             if hidden:
                 why = f"'{parts.kind}' needs things in sight, {', '.join(hidden)} is not"
                 return Refusal("not-here", Origin.GROUNDING, why)
-        if self.here and self.known is not None and parts.kind in self.known.in_full:
-            sight = body_of(seen[-1])
-            halves = [
-                phrase
-                for phrase in parts.phrases
-                if unnamed(sight, phrase) not in self.known.beside
-            ]
+        if parts.kind in known.in_full:
+            halves = [one for one in parts.phrases if unnamed(sight, one) not in known.beside]
             if halves:
                 why = f"'{parts.kind}' needs whole names, {', '.join(halves)} is a part of one"
                 return Refusal("half-named", Origin.GROUNDING, why)
+        here = situation(state, action, known.layout)
+        if here in known.out_of_place:
+            return Refusal("out-of-place", Origin.GROUNDING, f"it never worked where '{here}'")
         return None
 
     def words(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from recorded_states import STEPS
 from small_house import GOAL, OPENING, page, transition
 from test_experience_prompt import recorded
 
-from dreamgym.experience.grounding import OFTEN, Grounding, KnownKinds, malformed
+from dreamgym.experience.grounding import OFTEN, TRIED, Grounding, KnownKinds, malformed
 from dreamgym.experience.phrases import cut, mentions, places
 from dreamgym.replay.lookup import Hit
 from dreamgym.types import Origin
@@ -58,6 +58,7 @@ def test_kinds_free_phrases_and_refusal_words_come_from_records():
         frozenset({"move _"}),
         frozenset({"move _"}),
         frozenset({""}),
+        frozenset({"west"}),
     )
 
 
@@ -83,6 +84,29 @@ def test_half_a_name_is_refused_where_only_whole_names_ever_worked():
     lenient = [*worked, step_of(state, "take sheath dress")]
     rules = Grounding(KnownKinds.from_transitions(lenient * OFTEN))
     assert rule("take sheath dress") is None, "half a name has worked here"
+
+
+def test_what_never_worked_where_things_stand_so_is_refused():
+    closed, open_ = "hall\nsafe: closed; hat", "hall\nsafe open: cup; hat"
+    steps = [
+        step_of(closed, "open safe"),
+        step_of(open_, "take cup"),
+        *[replace(step_of(open_, "open safe"), refused=True)] * TRIED,
+        *[replace(step_of(closed, "open hat"), refused=True)] * (TRIED - 1),
+    ]
+    rules = Grounding(KnownKinds.from_transitions(steps))
+
+    def rule(state, action):
+        found = rules.refusal(action, seen=["goal", state], references=())
+        return found.rule if found else None
+
+    other = "attic\ntrunk open: rope; coat"
+    assert rule(other, "open trunk") == "out-of-place"
+    assert rule("attic\ntrunk: closed; coat", "open trunk") is None
+    assert rule(other, "open coat") is None, "tried too seldom to make a rule of it"
+    assert Grounding(rules.known, here=False).refusal(
+        "open trunk", seen=["goal", other], references=()
+    ) is None  # fmt: skip
 
 
 def step_of(state, action):
