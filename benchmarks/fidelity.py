@@ -6,6 +6,7 @@ For each environment and seed: collect experience, warm-start a policy from few 
 an experience model, audit it on held-out tasks. Every stage is a `dreamgym` command, printed as it
 runs; a stage that has its result is not repeated, so the script can be killed and started again.
 The fit never sees a held-out task. The dream's memory holds random walks of them and nothing else.
+Where `Setting.own` says so, the warm-started policy's own episodes on train tasks are recorded, too.
 """
 
 from __future__ import annotations
@@ -16,58 +17,94 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 DREAMGYM = str(Path(sys.executable).with_name("dreamgym"))
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An environment, and how much of what is recorded and learnt there."""
+
+    spec: str
+    steps: int
+    """After which an episode is cut off."""
+    tasks: int = 300
+    episodes: int = 1500
+    own: int = 0
+    """Episodes of the warm-started policy itself that join the record before the fit."""
+    clone: tuple[str, ...] = ()
+    fit: tuple[str, ...] = ()
+
+
+POINTING = ("dream.placeholders=true", "fit.forget_share=0.5")
 ENVS = {
-    "coin": ("twx/coin?numLocations=5&includeDoors=0", 20),
-    "map": (
+    "coin": Setting("twx/coin?numLocations=5&includeDoors=0", 20),
+    "map": Setting(
         "twx/mapreader?numLocations=6&maxDistanceApart=3&maxDistractorItemsPerLocation=1"
         "&includeDoors=0",
         25,
     ),
-    "cook": (
+    "cook": Setting(
         "twx/cookingworld?numLocations=3&numIngredients=2&numDistractorItems=2&includeDoors=0",
         30,
     ),
-    "kitchen": (
+    "kitchen": Setting(
         "twx/cookingworld?numLocations=1&numIngredients=1&numDistractorItems=1&includeDoors=0",
         20,
+        own=600,
+        clone=("policy.choose=known", "policy.mark_seen=true"),
+        fit=("fit.steps=700", *POINTING),
     ),
-    "twc": ("twx/twc?numLocations=1&numItemsToPutAway=1&fold=train", 14),
-    "twc-folds": ("twx/twc?numLocations=1&numItemsToPutAway=1", 14),
-    "simon": (
-        "twx/simonsays?gameLength=4&numDistractors=2&memorization=1&verbose=1&fold=train",
-        8,
+    "twc": Setting(
+        "twx/twc?numLocations=1&numItemsToPutAway=1&fold=train",
+        14,
+        tasks=1000,
+        episodes=2000,
+        own=1000,
+        clone=("policy.choose=known", "train.steps=120"),
+        fit=("fit.steps=600", *POINTING),
     ),
-    "alfworld": ("alfworld/generated?size=small", 40),
+    "twc-folds": Setting("twx/twc?numLocations=1&numItemsToPutAway=1", 14),
+    "simon": Setting(
+        "twx/simonsays?gameLength=4&numDistractors=2&memorization=1&verbose=1&fold=train", 8
+    ),
+    "alfworld": Setting(
+        "alfworld/generated?size=small",
+        40,
+        own=600,
+        clone=("policy.choose=known", "policy.mark_seen=true", "train.steps=120"),
+        fit=("fit.steps=800", *POINTING),
+    ),
 }
-"""Specs, and steps after which an episode is cut off."""
 
 
 def stages(name: str, seed: int, folder: Path, more: list[str], demos: int) -> list[list[str]]:
     """Return the commands for one environment and seed, in order."""
-    spec, steps = ENVS[name]
-    here = folder / f"{name}-{seed}"
+    wanted, here = ENVS[name], folder / f"{name}-{seed}"
     store, held = str(here / "experience.sqlite"), str(here / "held_out.sqlite")
-    collect = ["collect", "--env", spec, "--set", f"collect.max_steps={steps}"]
-    mixed = [*collect, "--policy", "mixed"]
-    walks = [*collect, "--policy", "random", "--split", "dev", "--tasks", "100"]
-    fresh = [*mixed, "--split", "dev", "--tasks", "100"]
+    limit = f"collect.max_steps={wanted.steps}"
+    collect = ["collect", "--env", wanted.spec, "--set", limit, "--seed", str(seed)]
+    tasks = ["--tasks", str(wanted.tasks)]
+    dev = ["--split", "dev", "--tasks", "100"]
     policy, dream = str(here / "warm"), str(here / "dream")
+    own = [[*collect, "--policy", policy, *tasks, "--episodes", str(wanted.own),
+            "--store", store, "--out", str(here / "own")]] if wanted.own else []  # fmt: skip
     return [
-        [*mixed, "--tasks", "300", "--episodes", "1500", "--seed", str(seed), "--store", store,
-         "--out", str(here / "collect")],
-        [*walks, "--episodes", "500", "--seed", str(seed), "--store", store,
+        [*collect, "--policy", "mixed", *tasks, "--episodes", str(wanted.episodes),
+         "--store", store, "--out", str(here / "collect")],
+        [*collect, "--policy", "random", *dev, "--episodes", "500", "--store", store,
          "--out", str(here / "walks")],
-        [*fresh, "--episodes", "150", "--seed", str(seed + 100), "--store", held,
-         "--out", str(here / "held")],
+        [*collect, "--policy", "mixed", *dev, "--episodes", "150", "--seed", str(seed + 100),
+         "--store", held, "--out", str(here / "held")],
         ["train", "--algo", "sft", "--store", store, "--demos", str(demos), "--seed", str(seed),
-         "--set", "train.threads=1", "--out", policy],
-        ["fit", "--store", store, "--seed", str(seed), "--set", "fit.threads=1", "--out", dream,
-         *more],
+         *settings("train.threads=1", *wanted.clone), "--out", policy],
+        *own,
+        ["fit", "--store", store, "--seed", str(seed), "--out", dream,
+         *settings("fit.threads=1", *wanted.fit), *more],
         ["audit", "--world", dream, "--data", held, "--policy", policy, "--episodes", "150",
-         "--set", "audit.policy_episodes=100", "--set", f"audit.max_steps={steps}",
+         *settings("audit.policy_episodes=100", f"audit.max_steps={wanted.steps}"),
          "--seed", str(seed), "--out", str(here / "audit")],
     ]  # fmt: skip
 
@@ -130,16 +167,18 @@ def main() -> None:
     parser.add_argument("--env", nargs="+", default=list(ENVS), choices=list(ENVS))
     parser.add_argument("--seed", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--demos", type=int, default=40)
-    parser.add_argument("--stages", type=int, default=6, help="only the first so many stages")
+    parser.add_argument("--until", default="audit", help="the last stage, such as warm or dream")
     parser.add_argument("--fit", nargs="*", default=[], help="settings of the fit, fit.steps=800")
     asked = parser.parse_args()
     more = settings(*asked.fit)
     rows = []
     for name in asked.env:
         for seed in asked.seed:
-            for words in stages(name, seed, asked.out, more, asked.demos)[: asked.stages]:
+            for words in stages(name, seed, asked.out, more, asked.demos):
                 run(words)
-            if asked.stages < 6:
+                if words[words.index("--out") + 1].endswith(f"/{asked.until}"):
+                    break
+            if asked.until != "audit":
                 continue
             rows.append(row(name, seed, asked.out))
             print(json.dumps(rows[-1]), flush=True)

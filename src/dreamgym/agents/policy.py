@@ -16,6 +16,7 @@ from typing import Protocol
 from dreamgym.agents.policy_prompt import chat_prompt, read_chat, with_states
 from dreamgym.agents.policy_tokens import ALL, Ids, Writer
 from dreamgym.protocols import LLM
+from dreamgym.states import body_of
 from dreamgym.types import (
     Action,
     Observation,
@@ -63,11 +64,12 @@ class PolicyAgent:
     async def act(self, task: Task, past: Sequence[Step], now: Observation) -> Action:
         """Return what the model does next."""
         self._opening = self._opening if past else now
-        prompt = prompt_of(self._writer, task.goal, with_states(self._opening, past), now)
+        turns = with_states(self._opening, past)
+        prompt = prompt_of(self._writer, task.goal, turns, now)
         seed = derive_seed(self._seed, len(past))
         options = self._manner.options(now) if self._manner.options else ()
         if options:
-            return await self._choose(prompt, options, seed)
+            return await self._choose(prompt, not_in_vain(options, turns, now), seed)
         tokens = await self._model.sample(
             prompt,
             max_new=self._writer.longest_action,
@@ -90,6 +92,22 @@ class PolicyAgent:
 def listed_actions(now: Observation) -> Sequence[str]:
     """Return what the environment would accept, where it says so."""
     return now.admissible or ()
+
+
+def not_in_vain(
+    options: Sequence[str], past: Sequence[tuple[Observation, Step]], now: Observation
+) -> Sequence[str]:
+    """Return the options without those that changed nothing in this very state before.
+
+    If none is left, all are.
+    """
+    here = body_of(now.text)
+    vain = {
+        step.action.text
+        for state, step in past
+        if body_of(state.text) == here == body_of(step.result.observation.text)
+    }
+    return [option for option in options if option not in vain] or options
 
 
 def prompt_of(

@@ -10,6 +10,7 @@ from dreamgym.agents.policy import (
     Manner,
     PolicyAgent,
     listed_actions,
+    not_in_vain,
     log_share,
     pick_one,
 )
@@ -151,3 +152,18 @@ def test_an_agent_that_comes_late_does_without_the_opening(local):
     tokens = SampledTokens((5,), (0.0,))
     past = [Step(Action("x", tokens), StepResult(NOW))]
     assert asyncio.run(one.act(TASK, past, NOW)).tokens is not None
+
+
+def test_what_changed_nothing_here_is_not_offered_again():
+    def turn(before, action, after):
+        return Observation(before), Step(Action(action), StepResult(Observation(after)))
+
+    past = [
+        turn("hall\ncup", "eat cup", "hall\ncup\n> no"),
+        turn("hall\ncup", "take cup", "hall\ncarrying: cup"),
+        turn("yard", "wait", "yard"),
+    ]
+    offered = ("eat cup", "take cup", "wait")
+    assert not_in_vain(offered, past, Observation("hall\ncup")) == ["take cup", "wait"]
+    assert not_in_vain(offered, past, Observation("attic")) == list(offered)
+    assert not_in_vain(("wait",), past, Observation("yard")) == ("wait",), "something must be done"
