@@ -6,7 +6,7 @@ For each environment and seed: collect experience, warm-start a policy from few 
 an experience model, audit it on held-out tasks. Every stage is a `dreamgym` command, printed as it
 runs; a stage that has its result is not repeated, so the script can be killed and started again.
 The fit never sees a held-out task. The dream's memory holds random walks of them and nothing else.
-Where `Setting.own` says so, the warm-started policy's own episodes on train tasks are recorded, too.
+Where `Setting.own` says so, the warm-started policy's own episodes on train tasks join the record.
 """
 
 from __future__ import annotations

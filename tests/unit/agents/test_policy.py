@@ -10,8 +10,8 @@ from dreamgym.agents.policy import (
     Manner,
     PolicyAgent,
     listed_actions,
-    not_in_vain,
     log_share,
+    not_in_vain,
     pick_one,
 )
 from dreamgym.agents.policy_prompt import MARKS, UNREADABLE
