@@ -1,9 +1,10 @@
 """The paper's Figures 4 and 5 in small, and what each check is worth.
 
-    python benchmarks/fidelity.py --out runs/fidelity --stages 4        # records and policies first
+    python benchmarks/fidelity.py --out runs/fidelity --until dream     # records, policies, dreams
     python benchmarks/fidelity_figures.py --out runs/fidelity data ablation checks second mix
 
-`data`: audit figures against the number of recorded steps, for two model sizes (Figure 5).
+`data`: audit figures against the number of recorded steps, for two model sizes (Figure 5); what is
+not among them is not in the dream's memory either, but for the random walks of held-out tasks.
 `ablation`: full, without history, reasoning, references (Figure 4). `checks`: the same dream with
 one check off, or with more pessimism; nothing is fitted anew. `second`: the same dream with another
 seed's beside it that must agree. `mix`: what the offline mix is made of: as recorded, with rollouts
@@ -22,6 +23,9 @@ from contextlib import closing
 from pathlib import Path
 
 from fidelity import ENVS, run, settings
+
+from dreamgym.replay import open_store
+from dreamgym.types import Split
 
 DATA = (250, 1000, 4000, 16000)
 ABLATIONS = {
@@ -60,10 +64,31 @@ def fitted(
 ) -> Path:
     """Fit a dream on the records of a study, or on others, unless it is there."""
     out = here / f"dream-{name.replace(' ', '-')}"
+    more = [*ENVS[here.name.rpartition("-")[0]].fit, *more]
     learnt = str(store or here / "experience.sqlite")
     run(["fit", "--store", learnt, "--model", model, "--set", "fit.threads=1", *settings(*more),
          "--out", str(out)])  # fmt: skip
     return out
+
+
+def part_of(here: Path, count: int) -> Path:
+    """Return a store with so many of the train steps, and all that is held of other splits."""
+    store = here / f"experience-{count}.sqlite"
+    if store.exists():
+        return store
+    half = store.with_suffix(".part")
+    half.unlink(missing_ok=True)
+    with open_store(here / "experience.sqlite") as old, open_store(half) as new:
+        new.add(old.trajectories(split=Split.DEV))
+        kept, steps = [], 0
+        for one in old.trajectories(split=Split.TRAIN):
+            if steps >= count:
+                break
+            kept.append(one)
+            steps += len(one.steps)
+        new.add(kept)
+    half.rename(store)
+    return store
 
 
 def with_episodes_of(here: Path, policy: str, asked: argparse.Namespace) -> Path:
@@ -78,10 +103,10 @@ def with_episodes_of(here: Path, policy: str, asked: argparse.Namespace) -> Path
         ):
             old.backup(new)
         os.replace(half, store)
-    spec, steps = ENVS[asked.env]
+    wanted = ENVS[asked.env]
     who = str(here / "warm") if policy == "warm" else policy
-    run(["collect", "--env", spec, "--set", f"collect.max_steps={steps}", "--policy", who,
-         "--split", "train", "--tasks", "300", "--episodes", str(asked.rollouts),
+    run(["collect", "--env", wanted.spec, "--set", f"collect.max_steps={wanted.steps}",
+         "--policy", who, "--split", "train", "--tasks", str(wanted.tasks), "--episodes", str(asked.rollouts),
          "--seed", str(asked.seed + 50), "--store", str(store),
          "--out", str(here / f"collect-{policy}")])  # fmt: skip
     return store
@@ -94,7 +119,7 @@ def mixed(here: Path, name: str, asked: argparse.Namespace) -> dict[str, object]
     budget = [f"fit.steps={asked.steps}", f"seed={asked.seed}"]
     dream = fitted(here, name, model="1m", more=[*budget, *more], store=store)
     learnt = json.loads((dream / "result.json").read_text())
-    figures = audited(here, dream, name, steps=ENVS[asked.env][1], more=[])
+    figures = audited(here, dream, name, steps=ENVS[asked.env].steps, more=[])
     return {
         **figures,
         "lessons": learnt["real_transitions"]["offline"],
@@ -136,14 +161,13 @@ def audited(
 def rows_of(study: str, folder: Path, asked: argparse.Namespace) -> list[dict[str, object]]:
     """Run one study and return its table."""
     here = folder / f"{asked.env}-{asked.seed}"
-    steps, budget = ENVS[asked.env][1], [f"fit.steps={asked.steps}"]
+    steps, budget = ENVS[asked.env].steps, [f"fit.steps={asked.steps}"]
     rows = []
     if study == "data":
         for model in asked.model:
             for count in DATA:
                 name = f"{model} {count}"
-                more = [*budget, f"fit.transitions={count}"]
-                dream = fitted(here, name, model=model, more=more)
+                dream = fitted(here, name, model=model, more=budget, store=part_of(here, count))
                 rows.append(audited(here, dream, name, steps=steps, more=[]))
                 print(json.dumps(rows[-1]), flush=True)
     elif study == "ablation":
