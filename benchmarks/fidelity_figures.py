@@ -106,8 +106,8 @@ def with_episodes_of(here: Path, policy: str, asked: argparse.Namespace) -> Path
     wanted = ENVS[asked.env]
     who = str(here / "warm") if policy == "warm" else policy
     run(["collect", "--env", wanted.spec, "--set", f"collect.max_steps={wanted.steps}",
-         "--policy", who, "--split", "train", "--tasks", str(wanted.tasks), "--episodes", str(asked.rollouts),
-         "--seed", str(asked.seed + 50), "--store", str(store),
+         "--policy", who, "--split", "train", "--tasks", str(wanted.tasks),
+         "--episodes", str(asked.rollouts), "--seed", str(asked.seed + 50), "--store", str(store),
          "--out", str(here / f"collect-{policy}")])  # fmt: skip
     return store
 
