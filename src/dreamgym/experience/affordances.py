@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from dreamgym.errors import ConfigError
 from dreamgym.experience.ledger import carried_things
 from dreamgym.experience.phrases import cut
 from dreamgym.experience.roles import ABSENT, headings, role
@@ -75,17 +76,18 @@ class Affordances:
 
 def affordances_from(frames: Iterable[Mapping[str, Any]], layout: Sequence[str]) -> Affordances:
     """Return the affordances that `dataclasses.asdict` made plain values of."""
-    return Affordances(
-        tuple(
-            Frame(
-                frame["kind"],
-                tuple(Gap(tuple(gap["names"]), tuple(gap["roles"])) for gap in frame["gaps"]),
-                frame["free_hands"],
-            )
-            for frame in frames
-        ),
-        tuple(layout),
-    )
+    try:
+        return Affordances(tuple(map(_frame_from, frames)), tuple(layout))
+    except (KeyError, TypeError) as error:
+        raise ConfigError(
+            f"the kinds of action that this policy knows were written by another version ({error} "
+            "is missing): train it again"
+        ) from error
+
+
+def _frame_from(plain: Mapping[str, Any]) -> Frame:
+    gaps = tuple(Gap(tuple(gap["names"]), tuple(gap["roles"])) for gap in plain["gaps"])
+    return Frame(plain["kind"], gaps, plain["free_hands"])
 
 
 def learn_affordances(

@@ -3,9 +3,11 @@
 import json
 from dataclasses import asdict
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dreamgym.errors import ConfigError
 from dreamgym.experience.affordances import Affordances, affordances_from, learn_affordances
 from dreamgym.types import (
     Action,
@@ -131,6 +133,12 @@ def test_nothing_known_suggests_nothing():
 def test_they_survive_a_file():
     plain = json.loads(json.dumps([asdict(frame) for frame in KNOWN.frames]))
     assert affordances_from(plain, KNOWN.layout) == KNOWN
+
+
+def test_frames_of_another_version_are_an_error_that_says_what_to_do():
+    plain = [{"kind": "take _", "gaps": [{"names": ["salt"], "places": ["page"]}]}]
+    with pytest.raises(ConfigError, match="train it again"):
+        affordances_from(plain, ())
 
 
 @given(st.text(max_size=60))
