@@ -63,7 +63,8 @@ def clone(here: Path, seed: int, demos: int, updates: int, out: str) -> list[str
     return [
         "train", "--algo", "sft", "--store", str(here / "experience.sqlite"), "--seed", str(seed),
         "--demos", str(demos), "--steps", str(updates),
-        *settings("train.threads=1", "policy.choose=known"), "--out", str(here / out),
+        *settings("train.threads=1", "policy.choose=known", "policy.mark_seen=true"),
+        "--out", str(here / out),
     ]  # fmt: skip
 
 
