@@ -194,10 +194,9 @@ def _make_options(card: PolicyCard) -> Callable[[Observation], Sequence[str]] | 
         return None
     if card.choose is Choose.LISTED:
         return listed_actions
-    known = affordances_from(card.frames, card.layout)
-    if not known.frames:
+    if not card.knows:
         raise ConfigError("this policy knows no kinds of action to choose among: train it again")
-    remembered = lru_cache(4096)(known.candidates)
+    remembered = lru_cache(4096)(affordances_from(card.knows).candidates)
     return lambda now: remembered(now.text)
 
 

@@ -7,7 +7,7 @@ is refused: the model learnt others.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -55,10 +55,9 @@ class PolicyCard:
     temperature: float = 1.0
     choose: Choose = Choose.NOTHING
     """What it chooses among, if it does not speak freely."""
-    frames: tuple[dict[str, Any], ...] = ()
-    """Kinds of action that it knows: the frames of `experience.affordances`."""
-    layout: tuple[str, ...] = ()
-    """Headings that most states of its demonstrations had."""
+    knows: dict[str, Any] = field(default_factory=dict)
+    """The actions that it knows, and how things stand where they are done: the plain values of
+    `experience.affordances`."""
     prompts: str = PROMPT_DIGEST
 
     def save(self, folder: Path) -> None:
@@ -77,11 +76,11 @@ def load_policy_card(folder: Path) -> PolicyCard:
     try:
         plain = json.loads(path.read_text("utf-8"))
         kinds = {"format": Format(plain["format"]), "choose": Choose(plain["choose"])}
-        card = PolicyCard(
-            **{**plain, **kinds, "frames": tuple(plain["frames"]), "layout": tuple(plain["layout"])}
-        )
+        card = PolicyCard(**{**plain, **kinds})
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path} is not a policy's card: {error}") from error
+        raise ConfigError(
+            f"{path} is not a policy's card of this version ({error}): train the policy again"
+        ) from error
     if card.prompts != PROMPT_DIGEST:
         raise ConfigError(
             f"the policy in {folder} learnt other prompts ({card.prompts}) than those of this "

@@ -10,22 +10,25 @@ whether a door is locked the world decides.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from dreamgym.errors import ConfigError
+from dreamgym.experience.contents import EMPTY, things_of
 from dreamgym.experience.ledger import carried_things
 from dreamgym.experience.phrases import cut
 from dreamgym.experience.roles import ABSENT, headings, role
-from dreamgym.states import body_of
+from dreamgym.states import STATUS, body_of, items, page_name
 from dreamgym.types import Trajectory, Transition
 
 MOST = 64
 """Candidates of a state; more are cut off, kind by kind in the order of the alphabet."""
 _GAP = "_"
+_STRANGE = ""
+"""The name of what nobody has named before."""
 _ALWAYS = 3
 """What was so often, and without exception, is taken for a rule: one cleans with the sink only, and
 takes only with free hands."""
@@ -37,7 +40,9 @@ class Gap:
 
     names: tuple[str, ...]
     roles: tuple[str, ...]
-    """Where a filling stands, such as `carrying: _`, or `at _ | places: _` for where one is."""
+    """Where a filling stands, such as `carrying: _`: see `roles.py`."""
+    open: bool = True
+    """Whether a thing that nobody has named before may fill it, where it stands right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +63,12 @@ class Affordances:
     frames: tuple[Frame, ...]
     layout: tuple[str, ...] = ()
     """Headings that belong to the layout of states: what they list has a role of its own."""
+    names: tuple[str, ...] = ()
+    """All names that were ever heard, in actions or not."""
 
     def candidates(self, state: str) -> tuple[str, ...]:
         """Return the actions that a state suggests, sorted, each once."""
-        names = {name for frame in self.frames for gap in frame.gaps for name in gap.names}
-        sight = _sight(state, _scanner(names), frozenset(self.layout))
+        sight = _sight(state, _scanner(self.names), frozenset(self.layout))
         hands_full = bool(carried_things(state))
         actions: list[str] = []
         for frame in self.frames:
@@ -74,10 +80,11 @@ class Affordances:
         return tuple(sorted(dict.fromkeys(actions[:MOST])))
 
 
-def affordances_from(frames: Iterable[Mapping[str, Any]], layout: Sequence[str]) -> Affordances:
+def affordances_from(plain: Mapping[str, Any]) -> Affordances:
     """Return the affordances that `dataclasses.asdict` made plain values of."""
     try:
-        return Affordances(tuple(map(_frame_from, frames)), tuple(layout))
+        frames = tuple(map(_frame_from, plain["frames"]))
+        return Affordances(frames, tuple(plain["layout"]), tuple(plain["names"]))
     except (KeyError, TypeError) as error:
         raise ConfigError(
             f"the kinds of action that this policy knows were written by another version ({error} "
@@ -86,76 +93,69 @@ def affordances_from(frames: Iterable[Mapping[str, Any]], layout: Sequence[str])
 
 
 def _frame_from(plain: Mapping[str, Any]) -> Frame:
-    gaps = tuple(Gap(tuple(gap["names"]), tuple(gap["roles"])) for gap in plain["gaps"])
+    gaps = tuple(
+        Gap(tuple(gap["names"]), tuple(gap["roles"]), gap["open"]) for gap in plain["gaps"]
+    )
     return Frame(plain["kind"], gaps, plain["free_hands"])
 
 
 def learn_affordances(
-    demonstrations: Iterable[Trajectory], classes: Sequence[Sequence[str]] = ()
+    demonstrations: Sequence[Trajectory],
+    classes: Sequence[Sequence[str]] = (),
+    *,
+    recorded: Iterable[Trajectory] | None = None,
 ) -> Affordances:
     """Learn from actions that were carried out.
 
     Args:
-        demonstrations: recorded episodes.
+        demonstrations: who shows which kinds of action there are.
         classes: names that may stand for one another; what fills a gap lets all its like fill it,
             unless it was always the same.
+        recorded: episodes that show how things stand where actions of these kinds are carried out;
+            the demonstrations alone if not given.
     """
-    steps = [step for one in demonstrations for step in one.transitions() if not step.refused]
-    fillings: dict[str, list[list[str]]] = {}
-    for step in steps:
+    shown = _carried_out(demonstrations)
+    every = shown if recorded is None else _carried_out(recorded)
+    layout = headings([step.state for kind in shown for step in every[kind]])
+    like = {name: frozenset(group) for group in classes for name in group}
+    frames = []
+    for kind in sorted(shown):
+        uses = every[kind]
+        things = zip(*(cut(step.action).phrases for step in uses), strict=True)
+        gaps = tuple(_gap(uses, phrases, layout, like) for phrases in things)
+        full = [bool(carried_things(step.state)) for step in uses]
+        frames.append(Frame(kind, gaps, free_hands=len(full) >= _ALWAYS and not any(full)))
+    used = {name for frame in frames for gap in frame.gaps for name in gap.names}
+    return Affordances(tuple(frames), tuple(sorted(layout)), tuple(sorted(used.union(*classes))))
+
+
+def _carried_out(episodes: Iterable[Trajectory]) -> dict[str, list[Transition]]:
+    """Return the steps that were carried out, by the kind of their action."""
+    found: dict[str, list[Transition]] = defaultdict(list)
+    for step in (step for one in episodes for step in one.transitions() if not step.refused):
         parts = cut(step.action)
         # An article that the words left out would be missing in candidates, too.
         if _render(parts.kind, parts.phrases) == step.action.lower():
-            gaps = fillings.setdefault(parts.kind, [[] for _ in parts.phrases])
-            for gap, phrase in zip(gaps, parts.phrases, strict=True):
-                gap.append(_bare(phrase))
-    like = {name: frozenset(group) for group in classes for name in group}
-    names = {
-        kind: [_with_their_like(filled, like) for filled in gaps] for kind, gaps in fillings.items()
-    }
-    layout = headings([step.state for step in steps])
-    roles = _roles_of(steps, names, layout)
-    return Affordances(
-        tuple(
-            Frame(
-                kind,
-                tuple(
-                    Gap(tuple(sorted(gap)), _usual(found))
-                    for gap, found in zip(names[kind], roles[kind], strict=True)
-                ),
-                _free_hands(kind, steps),
-            )
-            for kind in sorted(names)
-        ),
-        tuple(sorted(layout)),
-    )
+            found[parts.kind].append(step)
+    return found
 
 
-def _with_their_like(filled: Sequence[str], like: Mapping[str, frozenset[str]]) -> set[str]:
-    known = set(filled)
-    if len(known) == 1 and len(filled) >= _ALWAYS:
-        return known
-    return known.union(*(like.get(name, frozenset()) for name in known))
-
-
-def _free_hands(kind: str, steps: Iterable[Transition]) -> bool:
-    full = [bool(carried_things(step.state)) for step in steps if cut(step.action).kind == kind]
-    return len(full) >= _ALWAYS and not any(full)
-
-
-def _roles_of(
-    steps: Iterable[Transition],
-    names: Mapping[str, list[set[str]]],
+def _gap(
+    uses: Sequence[Transition],
+    phrases: Sequence[str],
     layout: frozenset[str],
-) -> dict[str, list[Counter[str]]]:
-    roles = {kind: [Counter[str]() for _ in gaps] for kind, gaps in names.items()}
-    for step in steps:
-        parts = cut(step.action)
-        if parts.kind not in roles:
-            continue
-        for found, phrase in zip(roles[parts.kind], parts.phrases, strict=True):
-            found[role(step.state, phrase, layout)] += 1
-    return roles
+    like: Mapping[str, frozenset[str]],
+) -> Gap:
+    """Return what is known of one gap of a kind, from the phrases that filled it."""
+    bare = [_bare(phrase) for phrase in phrases]
+    known = set(bare)
+    is_open = len(known) > 1 or len(bare) < _ALWAYS
+    if is_open:
+        known = known.union(*(like.get(name, frozenset()) for name in known))
+    found = Counter(
+        role(step.state, phrase, layout) for step, phrase in zip(uses, phrases, strict=True)
+    )
+    return Gap(tuple(sorted(known)), _usual(found), is_open)
 
 
 def _usual(found: Counter[str]) -> tuple[str, ...]:
@@ -171,7 +171,21 @@ Sight = Sequence[tuple[str, str, str]]
 
 def _sight(state: str, scan: re.Pattern[str], layout: frozenset[str]) -> Sight:
     found = {(one[1].lower(), one[0]): None for one in scan.finditer(body_of(state))}
+    here = page_name(state)
+    strange = (
+        thing
+        for item in items(state)
+        for thing in _things(item)
+        if thing != here and not scan.search(thing)
+    )
+    found |= {(_STRANGE, thing): None for thing in strange}
     return [(name, shown, role(state, shown, layout)) for name, shown in found]
+
+
+def _things(item: str) -> Iterator[str]:
+    """Yield what an item lists, or the item itself where it lists nothing."""
+    listed = things_of(item) if ": " in item else (item,)
+    yield from (thing for thing in listed if thing not in (*EMPTY, *STATUS))
 
 
 def _bare(phrase: str) -> str:
@@ -188,7 +202,8 @@ def _scanner(names: Iterable[str]) -> re.Pattern[str]:
 def _fillings(gap: Gap, sight: Sight) -> list[str]:
     if ABSENT in gap.roles:
         return list(gap.names)
-    return [shown for name, shown, stands in sight if stands in gap.roles and name in gap.names]
+    names = {*gap.names, _STRANGE} if gap.open else set(gap.names)
+    return [shown for name, shown, stands in sight if stands in gap.roles and name in names]
 
 
 def _render(kind: str, phrases: Sequence[str]) -> str:

@@ -2,8 +2,8 @@
 
 What can be done with a thing depends more on where it stands than on its name: what is taken lies
 in a list, what is put is carried, what is opened is closed. A *role* says so without names, such as
-`carrying: _`, or `at _ | places: _` for the place where one is. Generic over environments; the
-layout of states is that of `dreamgym.states`.
+`carrying: _`, or `at _: | places: _` for the place where one is; a colon at its end says that it
+has a list of its own. Generic over environments; the layout of states is that of `dreamgym.states`.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def role(state: str, phrase: str, layout: frozenset[str]) -> str:
     for item in items(state):
         head, colon, content = item.partition(_COLON)
         if wanted.search(head):
-            status = colon + content if content in STATUS else ""
-            found.add(_COUNT.sub("", wanted.sub(_GAP, head)) + status)
+            ending = colon + content if content in STATUS else colon.rstrip()
+            found.add(_COUNT.sub("", wanted.sub(_GAP, head)) + ending)
         if wanted.search(content):
             heading = _heading(item)
             own = heading in layout or is_carrying(heading)

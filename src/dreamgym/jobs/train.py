@@ -69,7 +69,9 @@ def run_sft(
         lora=lora_of(config),
     )
     names = find_names(recorded)
-    card = make_card(config, policy, env, learn_affordances(demos, names.classes))
+    card = make_card(
+        config, policy, env, learn_affordances(demos, names.classes, recorded=recorded)
+    )
     learnt, held = split_demonstrations(demos, share=wanted.held_out_share, seed=config.seed)
 
     def note(progress: SftProgress) -> None:
@@ -137,8 +139,7 @@ def make_card(
         longest_action=wanted.longest_action,
         temperature=wanted.temperature,
         choose=Choose(wanted.choose),
-        frames=tuple(asdict(frame) for frame in known.frames) if known else (),
-        layout=known.layout if known else (),
+        knows=asdict(known) if known else {},
     )
 
 

@@ -23,7 +23,7 @@ def test_a_card_is_read_as_it_was_written(tmp_path):
         window=2,
         think=True,
         temperature=0.5,
-        frames=({"kind": "look", "gaps": []},),
+        knows={"frames": [], "layout": [], "names": ["cup"]},
     )
     card.save(tmp_path)
     assert load_policy_card(tmp_path) == card

@@ -112,6 +112,28 @@ def test_a_gap_that_was_always_filled_alike_takes_no_other():
     )
 
 
+def test_a_thing_that_nobody_has_named_may_fill_a_gap_where_it_stands_right():
+    state = "cellar\nshelf: glass eye, salt; iron door\nsouth: kitchen"
+    assert KNOWN.candidates(state) == ("look around", "move south", "take glass eye", "take salt")
+
+
+def test_what_is_heard_of_as_something_else_fills_no_gap():
+    known = learn_affordances([walk()], [*CLASSES, ("kitchen", "hall")])
+    assert KNOWN.candidates("cellar\nshelf: hall") == ("look around", "take hall")
+    assert known.candidates("cellar\nshelf: hall") == ("look around",)
+
+
+def test_records_tell_how_things_stand_for_kinds_that_were_demonstrated():
+    back = [("kitchen\nbox: salt\nnorth: hall", "take salt", False),
+            ("kitchen\nbox: salt\nnorth: hall", "eat salt", False)]  # fmt: skip
+    takes = [("kitchen\nsalt\nnorth: hall", "take salt", False)]
+    demonstration, other = walk(takes), walk(back)
+    in_a_box = "hall\nbox: salt"
+    assert learn_affordances([demonstration]).candidates(in_a_box) == ()
+    known = learn_affordances([demonstration], recorded=[demonstration, other])
+    assert known.candidates(in_a_box) == ("take salt",)
+
+
 def test_what_was_only_done_with_free_hands_needs_them():
     takes = [(f"shelf: {cup}\ncarrying: nothing", f"take {cup}", False)
              for cup in ("red cup", "blue cup", "old cup")]  # fmt: skip
@@ -131,14 +153,13 @@ def test_nothing_known_suggests_nothing():
 
 
 def test_they_survive_a_file():
-    plain = json.loads(json.dumps([asdict(frame) for frame in KNOWN.frames]))
-    assert affordances_from(plain, KNOWN.layout) == KNOWN
+    assert affordances_from(json.loads(json.dumps(asdict(KNOWN)))) == KNOWN
 
 
 def test_frames_of_another_version_are_an_error_that_says_what_to_do():
-    plain = [{"kind": "take _", "gaps": [{"names": ["salt"], "places": ["page"]}]}]
+    frames = [{"kind": "take _", "gaps": [{"names": ["salt"], "places": ["page"]}]}]
     with pytest.raises(ConfigError, match="train it again"):
-        affordances_from(plain, ())
+        affordances_from({"frames": frames, "layout": [], "names": []})
 
 
 @given(st.text(max_size=60))

@@ -11,7 +11,7 @@ LAYOUT = frozenset({"places"})
 @pytest.mark.parametrize(
     ("phrase", "expected"),
     [
-        ("safe 1", "at _ open | places: _"),
+        ("safe 1", "at _ open: | places: _"),
         ("cup 1", "_: _"),
         ("red hat", "carrying: _"),
         ("bed 1", "places: _"),
@@ -25,7 +25,7 @@ def test_a_role_says_how_a_thing_stands(phrase, expected):
 
 def test_open_and_closed_are_told_apart():
     assert role("trunk: closed", "trunk", LAYOUT) == "_: closed"
-    assert role("trunk open: empty", "trunk", LAYOUT) == "_ open"
+    assert role("trunk open: empty", "trunk", LAYOUT) == "_ open:"
 
 
 def test_what_was_said_puts_nothing_anywhere():
@@ -40,7 +40,7 @@ def test_headings_of_half_the_states_belong_to_the_layout_and_numbered_things_ne
 
 def test_a_situation_has_roles_and_hands_and_says_what_is_put_into_itself():
     state = "box: empty\ncarrying: pen"
-    assert situation(state, "put pen in box", LAYOUT) == "put _ in _; carrying: _; _; full"
+    assert situation(state, "put pen in box", LAYOUT) == "put _ in _; carrying: _; _:; full"
     assert situation(state, "put box in box", LAYOUT).endswith("; same")
 
 
