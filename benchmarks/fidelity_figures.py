@@ -116,10 +116,12 @@ def mixed(here: Path, name: str, asked: argparse.Namespace) -> dict[str, object]
     """Fit on one mix of records, audit, and return the figures with what was learnt from."""
     policy, more = MIXES[name]
     store = with_episodes_of(here, policy, asked) if policy else None
-    budget = [f"fit.steps={asked.steps}", f"seed={asked.seed}"]
+    budget = [f"fit.steps={asked.steps}", f"seed={asked.seed}",
+              f"fit.tokens_per_step={asked.tokens}"]  # fmt: skip
+    seen = [f"audit.policy_episodes={asked.episodes}", f"audit.episodes={asked.episodes}"]
     dream = fitted(here, name, model="1m", more=[*budget, *more], store=store)
     learnt = json.loads((dream / "result.json").read_text())
-    figures = audited(here, dream, name, steps=ENVS[asked.env].steps, more=[])
+    figures = audited(here, dream, name, steps=ENVS[asked.env].steps, more=seen)
     return {
         **figures,
         "lessons": learnt["real_transitions"]["offline"],
@@ -133,8 +135,7 @@ def audited(
     """Audit a dream with the study's warm-started policy, and return the figures."""
     out = here / f"audit-{name.replace(' ', '-')}"
     run(["audit", "--world", str(dream), "--data", str(here / "held_out.sqlite"),
-         "--policy", str(here / "warm"), "--episodes", "100",
-         "--set", "audit.policy_episodes=100", "--set", f"audit.max_steps={steps}",
+         "--policy", str(here / "warm"), "--set", f"audit.max_steps={steps}",
          "--set", "audit.luck_episodes=0", *settings(*more), "--out", str(out)])  # fmt: skip
     found = json.loads((out / "result.json").read_text())
     one, loop, policy = found["one_step"], found["closed_loop"], found["on_policy"][0]
@@ -161,26 +162,28 @@ def audited(
 def rows_of(study: str, folder: Path, asked: argparse.Namespace) -> list[dict[str, object]]:
     """Run one study and return its table."""
     here = folder / f"{asked.env}-{asked.seed}"
-    steps, budget = ENVS[asked.env].steps, [f"fit.steps={asked.steps}"]
+    steps = ENVS[asked.env].steps
+    budget = [f"fit.steps={asked.steps}", f"fit.tokens_per_step={asked.tokens}"]
+    seen = [f"audit.policy_episodes={asked.episodes}", f"audit.episodes={asked.episodes}"]
     rows = []
     if study == "data":
         for model in asked.model:
             for count in DATA:
                 name = f"{model} {count}"
                 dream = fitted(here, name, model=model, more=budget, store=part_of(here, count))
-                rows.append(audited(here, dream, name, steps=steps, more=[]))
+                rows.append(audited(here, dream, name, steps=steps, more=seen))
                 print(json.dumps(rows[-1]), flush=True)
     elif study == "ablation":
         for name, more in ABLATIONS.items():
             dream = fitted(here, name, model="1m", more=[*budget, *more])
-            rows.append(audited(here, dream, name, steps=steps, more=[]))
+            rows.append(audited(here, dream, name, steps=steps, more=seen))
             print(json.dumps(rows[-1]), flush=True)
     elif study == "second":
         more = [*budget, f"seed={asked.seed + 10}"]
         other = fitted(here, "second", model="1m", more=more)
         for name, what in {"alone": "", **SECOND}.items():
             more = [f"dream.second={other}", f"dream.agree_on={what}"] if what else []
-            rows.append(audited(here, here / "dream", name, steps=steps, more=more))
+            rows.append(audited(here, here / "dream", name, steps=steps, more=[*seen, *more]))
             print(json.dumps(rows[-1]), flush=True)
     elif study == "mix":
         for name in MIXES:
@@ -188,7 +191,7 @@ def rows_of(study: str, folder: Path, asked: argparse.Namespace) -> list[dict[st
             print(json.dumps(rows[-1]), flush=True)
     else:
         for name, more in CHECKS.items():
-            rows.append(audited(here, here / "dream", name, steps=steps, more=more))
+            rows.append(audited(here, here / "dream", name, steps=steps, more=[*seen, *more]))
             print(json.dumps(rows[-1]), flush=True)
     return rows
 
@@ -202,6 +205,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--model", nargs="+", default=["1m", "3m"], help="sizes for `data`")
     parser.add_argument("--steps", type=int, default=250, help="updates of each fit")
+    parser.add_argument("--tokens", type=int, default=2048, help="tokens of each update")
+    parser.add_argument("--episodes", type=int, default=60, help="of each kind in an audit")
     parser.add_argument("--rollouts", type=int, default=500, help="episodes added for `mix`")
     asked = parser.parse_args()
     for study in asked.study:
