@@ -38,14 +38,16 @@ class Setting:
 
 
 SETTINGS = {
-    "coin8": Setting("twx/coin?numLocations=8&includeDoors=0", 15, 20, 10, 12),
+    "coin8": Setting(
+        "twx/coin?numLocations=8&includeDoors=0", turns=15, recorded=20, demos=3, updates=10
+    ),
     "map": Setting(
         "twx/mapreader?numLocations=6&maxDistanceApart=3&maxDistractorItemsPerLocation=1"
         "&includeDoors=0",
         turns=15,
         recorded=25,
-        demos=40,
-        updates=90,
+        demos=5,
+        updates=60,
     ),
 }
 ARMS = {
@@ -54,7 +56,7 @@ ARMS = {
     "grpo dream": ("grpo", "dream"),
     "ppo dream": ("ppo", "dream"),
     "sft longer": ("sft", "the same demonstrations, 200 updates"),
-    "sft more": ("sft", "60 demonstrations, 200 updates"),
+    "sft more": ("sft", "40 demonstrations, 200 updates"),
 }
 
 
@@ -105,7 +107,7 @@ def learning(setting: Setting, seed: int, here: Path, arm: str, more: list[str])
     algo, world = ARMS[arm]
     out = arm.replace(" ", "-")
     if algo == "sft":
-        return clone(here, seed, setting.demos if arm == "sft longer" else 60, 200, out)
+        return clone(here, seed, setting.demos if arm == "sft longer" else 40, 200, out)
     where = ["real"] if world == "real" else [str(here / "dream"), "--gate", str(here / "audit")]
     return ["train", "--algo", algo, "--from", str(here / "warm"), "--world", *where,
             "--seed", str(seed), "--out", str(here / out),
