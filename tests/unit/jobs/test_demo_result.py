@@ -127,7 +127,7 @@ def test_a_script_has_one_line_per_page():
 
 
 @pytest.mark.parametrize("preset", ["demo", "demo-alfworld"])
-def test_stages_build_on_one_another_and_never_see_the_test_split(preset, tmp_path):
+def test_stages_build_on_one_another_and_only_the_judge_sees_the_test_split(preset, tmp_path):
     stages = plan_demo(load_config(preset=preset), tmp_path)
     assert {stage.job for stage in stages} == set(COMMANDS)
     for place, stage in enumerate(stages):
@@ -139,7 +139,7 @@ def test_stages_build_on_one_another_and_never_see_the_test_split(preset, tmp_pa
             path = Path(named)
             assert not path.is_absolute() or path.name in known, (stage.name, named)
         assert "test" not in {stage.config.collect.split, stage.config.audit.split}
-        assert stage.job != "eval" or stage.config.eval.split == "dev"
+        assert stage.job != "eval" or stage.config.eval.split == "test"
     by_name = {stage.name: stage.config for stage in stages}
     assert by_name["dreamt"].rl.then_real == 0 < by_name["real"].rl.then_real
     assert by_name["dreamt"].rl.gate == by_name["real"].rl.gate == str(tmp_path / "audit")
