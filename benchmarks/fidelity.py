@@ -38,7 +38,7 @@ class Setting:
     fit: tuple[str, ...] = ()
 
 
-POINTING = ("dream.placeholders=true", "fit.forget_share=0.5")
+POINTING = ("dream.placeholders=true", "fit.forget_share=0.3", "fit.thin_share=0.5")
 ENVS = {
     "coin": Setting("twx/coin?numLocations=5&includeDoors=0", 20),
     "map": Setting(
@@ -62,7 +62,6 @@ ENVS = {
         14,
         tasks=1000,
         episodes=2000,
-        own=1000,
         clone=("policy.choose=known", "train.steps=120"),
         fit=("fit.steps=600", *POINTING),
     ),
@@ -73,7 +72,6 @@ ENVS = {
     "alfworld": Setting(
         "alfworld/generated?size=small",
         40,
-        own=600,
         clone=("policy.choose=known", "policy.mark_seen=true", "train.steps=120"),
         fit=("fit.steps=800", *POINTING),
     ),

@@ -39,6 +39,9 @@ class FitConfig:
     forget_share: float = 0.0
     """The share of steps that are asked without references of their own task: else a model copies
     from episodes that won, and cannot tell a success where none has won yet."""
+    thin_share: float = 0.0
+    """The share of steps whose references of their own task come from a random part of its
+    episodes: else a model learns to copy the very same step, and a new task has only like ones."""
     rename_share: float = 0.0
     """The share of steps that are told under other names of their kind, so that names are read
     and copied instead of known by heart."""
@@ -63,10 +66,15 @@ class FitConfig:
             if getattr(self, name) <= 0:
                 raise ConfigError(f"fit.{name} is {getattr(self, name)}; it must be above 0")
         for name in (
-            "held_out_share", "refused_share", "forget_share", "rename_share", "task_share",
+            "held_out_share", "refused_share", "forget_share", "thin_share", "rename_share",
+            "task_share",
         ):  # fmt: skip
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ConfigError(f"fit.{name} is {getattr(self, name)}; it is a share below 1")
+        if self.forget_share + self.thin_share > 1.0:
+            raise ConfigError(
+                "fit.forget_share and fit.thin_share are parts of one whole: at most 1"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -55,10 +55,17 @@ class TaskRecord:
         self.told = _told_alike(self._steps)
         """What was said at length under a heading, where it was always the same."""
 
-    def similar(self, state: str, action: str, *, most: int) -> tuple[OwnStep, ...]:
+    def similar(
+        self,
+        state: str,
+        action: str,
+        *,
+        most: int,
+        only: Callable[[Transition], bool] = lambda step: True,
+    ) -> tuple[OwnStep, ...]:
         """Return what became of the same action in the same or the most similar states."""
         here, found = body_of(state), {}
-        for one in self._by_action.get(action, ()):
+        for one in filter(only, self._by_action.get(action, ())):
             alike = _alike(here, body_of(one.state))
             content = (one.state, one.next_state)
             if alike > 0 and content not in found:

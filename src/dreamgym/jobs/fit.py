@@ -156,6 +156,7 @@ def _lessons(
             memory=memory,
             references=config.dream.references,
             forget=fit.forget_share,
+            thin=fit.thin_share,
         ):
             found.append(lesson)
             if len(found) % 200 == 0 or len(found) == total:

@@ -54,6 +54,7 @@ def make_lessons(
     memory: Memory | None,
     references: int,
     forget: float = 0.0,
+    thin: float = 0.0,
 ) -> Iterator[Lesson]:
     """Yield every step of the trajectories with what memory says about steps like it.
 
@@ -66,6 +67,9 @@ def make_lessons(
         forget: the share of steps that are asked without references of their own task. Where other
             episodes of a task have won, an answer can be copied; where none has, it must be
             inferred, and a model that always could copy never learns to.
+        thin: the share of steps whose references of their own task come from a part of its
+            episodes, drawn for each. The more episodes a task has, the surer the very same step is
+            among them; of a task that is new, something merely similar is.
     """
     for told in _explained(trajectories):
         if memory is None or not references:
@@ -79,7 +83,7 @@ def make_lessons(
         for trajectory in told:
             shown = memory.recall(trajectory.task.id, exclude_trajectory=trajectory.id)
             record = TaskRecord(shown)
-            look_up = partial(_references, record, others, references, forget)
+            look_up = partial(_references, record, others, references, (forget, thin))
             yield from samples(trajectory, look_up=look_up, record=record)
 
 
@@ -87,14 +91,31 @@ def _references(
     record: TaskRecord,
     others: Mapping[str, tuple[Reference, ...]],
     k: int,
-    forget: float,
+    shares: tuple[float, float],
     one: Transition,
 ) -> tuple[Reference, ...]:
-    if derive_seed("forget", one.id) % 10_000 < forget * 10_000:
-        alike = (found for found in others[one.id] if found.transition.task_id != one.task_id)
-        return tuple(alike)[:k]
-    own = record.similar(one.state, one.action, most=min(OWN_SLOTS, k))
-    return joined(own, others[one.id], k=k)
+    forget, thin = shares
+    drawn = _draw("forget", one.id)
+    if drawn >= forget + thin:
+        own = record.similar(one.state, one.action, most=min(OWN_SLOTS, k))
+        return joined(own, others[one.id], k=k)
+    share = 0.0 if drawn < forget else _draw("share", one.id)
+
+    def kept(step: Transition) -> bool:
+        return _draw("kept", one.id, step.trajectory_id) < share
+
+    alike = [
+        found
+        for found in others[one.id]
+        if found.transition.task_id != one.task_id or kept(found.transition)
+    ]
+    own = record.similar(one.state, one.action, most=min(OWN_SLOTS, k), only=kept)
+    return joined(own, alike, k=k)
+
+
+def _draw(*words: str) -> float:
+    """Return a number from 0 to 1 that depends on the words alone."""
+    return derive_seed(*words) % 10_000 / 10_000
 
 
 def _explained(trajectories: Iterable[Trajectory]) -> Iterator[list[Trajectory]]:

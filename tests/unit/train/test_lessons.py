@@ -1,5 +1,7 @@
 """Lessons: what is shown, what is learnt and under which label."""
 
+from dataclasses import replace
+
 import pytest
 
 from dreamgym.experience.prompt import MARKS, Style, Switches, step_answer_text, step_prompt
@@ -72,6 +74,27 @@ def test_a_share_of_the_steps_is_asked_as_if_nothing_of_the_task_were_on_record(
     ]
     assert not all(own)
     assert any(own) == (share < 1.0)
+
+
+def test_a_share_of_the_steps_is_asked_with_some_of_the_episodes_of_the_task(recorded, tmp_path):
+    again = [replace(one, id=f"{one.id}-{number}") for one in recorded for number in range(6)]
+
+    def twins(**shares):
+        with store.snapshot() as memory:
+            found = list(make_lessons(again, memory=memory, references=3, **shares))
+        return [
+            {ref.transition.trajectory_id for ref in one.query.references
+             if ref.transition.task_id == one.transition.task_id}
+            for one in found
+        ]  # fmt: skip
+
+    with open_store(tmp_path / "store.sqlite") as store:
+        store.add(again)
+        full, thinned = twins(), twins(thin=0.9)
+        assert thinned == twins(thin=0.9), "the same parts every time"
+    assert len(full) == len(thinned)
+    assert len({frozenset(one) for one in thinned}) > len({frozenset(one) for one in full})
+    assert sum(not one for one in thinned) > sum(not one for one in full)
 
 
 def test_without_memory_there_are_no_references(recorded):
