@@ -207,6 +207,7 @@ def switches_of(config: DreamConfig) -> Switches:
         window=config.window,
         rewards=not config.outcome_only,
         placeholders=config.placeholders,
+        hints=config.hints,
     )
 
 

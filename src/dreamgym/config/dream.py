@@ -79,7 +79,7 @@ class FitConfig:
 
 @dataclass(frozen=True, slots=True)
 class DreamConfig:
-    """How the dream answers. The first five settings are learnt: a fitted model keeps its own."""
+    """How the dream answers. The first six settings are learnt: a fitted model keeps its own."""
 
     history: bool = True
     """Show the model what happened before (the paper's ablation: no history)."""
@@ -91,6 +91,9 @@ class DreamConfig:
     """Earlier turns that it is shown in full."""
     placeholders: bool = False
     """Let a small model point at the things of an action instead of copying their names."""
+    hints: bool = False
+    """Tell a small model how references of the task differ from now, and what of the goal is
+    here."""
     grounding: bool = True
     """Refuse by rule what is about things that nobody has heard of or seen."""
     ledger: bool = True

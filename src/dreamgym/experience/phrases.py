@@ -9,10 +9,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_SMALL = frozenset(
+SMALL = frozenset(
     {"in", "into", "inside", "on", "onto", "from", "to", "with", "at", "using", "under"}
 )
-_ARTICLES = frozenset({"the", "a", "an", "some"})
+ARTICLES = frozenset({"the", "a", "an", "some"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ def cut(action: str) -> Parts:
     words = action.lower().split()
     frame, phrases, phrase = words[:1], list[str](), list[str]()
     for word in [*words[1:], ""]:
-        if word and word not in _SMALL:
-            if word not in _ARTICLES:
+        if word and word not in SMALL:
+            if word not in ARTICLES:
                 phrase.append(word)
             continue
         if phrase:

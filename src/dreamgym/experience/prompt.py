@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dreamgym.experience.edit import Edit, diff, parse, render
+from dreamgym.experience.hints import differences, goal_words
 from dreamgym.experience.history import Turn, notes_of
 from dreamgym.experience.phrases import located
 from dreamgym.experience.placeholders import PLACEHOLDERS, named, pointed
@@ -58,6 +59,8 @@ class Switches:
     """Say rewards that are not just 1 for success; without, the compact style leaves them out."""
     placeholders: bool = False
     """Point at the things of an action instead of naming them, in the compact style."""
+    hints: bool = False
+    """Say by rule how references differ and what of the goal is here, in the compact style."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,13 +340,15 @@ def _compact(query: StepQuery, switches: Switches) -> str:
     if switches.references:
         # The nearest one last: closest to where the answer begins.
         parts += [
-            ("<same>" if one.transition.task_id == query.task_id else "<refs>")
-            + _compact_reference(one.transition, switches)
+            _compact_reference(one.transition, query, switches)
             for one in reversed(query.references)
         ]
     parts.append(f"<state>{unmarked(numbered(query.state))}")
     action = _acted(query.action)
-    where = "\n".join(map(unmarked, located(items(query.state), action)))
+    found = [*located(items(query.state), action)]
+    if switches.hints:
+        found.append(f"goal: {goal_words(query.goal, query.state, action)}")
+    where = "\n".join(map(unmarked, found))
     parts.append(f"<act>{action}<at>{_told(where, action, switches)}")
     return "".join(parts) + ("<why>" if switches.reasoning else "<then>")
 
@@ -361,8 +366,13 @@ def _compact_turn(turn: Turn) -> str:
     return f"<past>{unmarked(_one_line(turn.action))}{'<refused>' if turn.refused else ''}{said}"
 
 
-def _compact_reference(one: Transition, switches: Switches) -> str:
-    before = unmarked(numbered(one.state)) if switches.reference_states else ""
+def _compact_reference(one: Transition, query: StepQuery, switches: Switches) -> str:
+    own = one.task_id == query.task_id
+    before = "<same>" if own else "<refs>"
+    if switches.reference_states:
+        before += unmarked(numbered(one.state))
+    elif switches.hints and own:
+        before += unmarked(differences(query.state, one.state))
     answer = _compact_rest(answer_of(one, reasoning=""), rewards=switches.rewards)
     action = _acted(one.action)
     return f"{before}<act>{action}<then>{_told(answer, action, switches)}"

@@ -1,0 +1,37 @@
+"""What a rule finds out for a small model: how a reference differs, and what of the goal is here.
+
+Whether a recorded step was made in this very state decides whether its outcome may be copied; and
+whether an action is about what the goal names decides whether it can achieve it. Both ask to
+compare two texts, which small models do badly. Nothing here knows an environment.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dreamgym.experience.contents import things_of
+from dreamgym.experience.phrases import ARTICLES, SMALL, cut, mentions
+from dreamgym.states import SEPARATOR, is_carrying, items
+
+_MOST_ITEMS = 2
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def differences(state: str, recorded: str) -> str:
+    """Return the first items of a recorded state that the current one lacks; nothing if none."""
+    here = set(items(state))
+    return SEPARATOR.join([one for one in items(recorded) if one not in here][:_MOST_ITEMS])
+
+
+def goal_words(goal: str, state: str, action: str) -> str:
+    """Return the words of a goal that are said of an action's things, or of what is carried."""
+    phrases = cut(action).phrases
+    sight = [
+        thing
+        for item in items(state)
+        for thing in (*things_of(item), item.partition(": ")[0])
+        if is_carrying(item) or any(mentions(thing, phrase) for phrase in phrases)
+    ]
+    words = set(_WORD.findall(" ".join([action, *sight]).lower()))
+    wanted = dict.fromkeys(_WORD.findall(goal.lower()))
+    return " ".join(one for one in wanted if one in words and one not in SMALL | ARTICLES)
