@@ -38,7 +38,12 @@ class Setting:
     fit: tuple[str, ...] = ()
 
 
-POINTING = ("dream.placeholders=true", "fit.forget_share=0.3", "fit.thin_share=0.5")
+POINTING = (
+    "dream.placeholders=true",
+    "dream.hints=true",
+    "fit.forget_share=0.3",
+    "fit.thin_share=0.5",
+)
 ENVS = {
     "coin": Setting("twx/coin?numLocations=5&includeDoors=0", 20),
     "map": Setting(
