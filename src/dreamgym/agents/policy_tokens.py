@@ -77,16 +77,19 @@ class CompactWriter:
     """Mark the names of places where the episode has been."""
     _state: Callable[[Observation], Ids] = field(init=False, repr=False, compare=False)
     _answer: Callable[[str], Ids] = field(init=False, repr=False, compare=False)
+    _head: Callable[[str], Ids] = field(init=False, repr=False, compare=False)
+    _act: Ids = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Prepare to remember how texts are spelled."""
+        object.__setattr__(self, "_act", tuple(self.spelling.encode("<act>")))
+        object.__setattr__(self, "_head", lru_cache(REMEMBERED)(self._spell_head))
         object.__setattr__(self, "_state", lru_cache(REMEMBERED)(self._spell_state))
         object.__setattr__(self, "_answer", lru_cache(REMEMBERED)(self._spell_answer))
 
     def prompt(self, goal: str, past: Turns, now: Observation) -> Ids:
         """Return all that is read before an action is chosen."""
-        head = tuple(self.spelling.prompt_ids(goal_text(goal)))
-        act = tuple(self.spelling.encode("<act>"))
+        head, act = self._head(goal), self._act
         room = self.positions - self.longest_action - len(head)
         if room < 2 * len(act) + 1:
             raise AgentError(
@@ -112,6 +115,9 @@ class CompactWriter:
         """Return the action that an answer means."""
         words, ended = self.read(ids)
         return read_compact(words, ended=ended)
+
+    def _spell_head(self, goal: str) -> Ids:
+        return tuple(self.spelling.prompt_ids(goal_text(goal)))
 
     def _spell_answer(self, action: str) -> Ids:
         return (*self.spelling.encode(compact_answer(action)), min(self.spelling.end_ids))

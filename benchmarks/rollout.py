@@ -1,0 +1,123 @@
+"""How fast a policy plays, as a ratio to decoding alone.
+
+    dreamgym train --algo sft --store data --out warm
+    python benchmarks/rollout.py warm [--episodes 64] [--turns 15] [--repeats 3]
+
+Episodes of the real environment are played side by side by a policy that speaks. "raw" is a bare
+loop over the same model, on average as many tokens read and said per turn, but all rows in step, of
+one length, with nothing to wait for: no sampling, no texts, no candidates, no engine. Both in
+processor time of this process with one thread; engines run in processes of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+from pathlib import Path
+
+import torch
+from dream import Clock
+
+from dreamgym import build
+from dreamgym.agents.policy import prompt_of
+from dreamgym.agents.policy_card import load_policy_card, model_folder
+from dreamgym.agents.policy_prompt import with_states
+from dreamgym.agents.policy_writers import writer_for
+from dreamgym.config import EnvConfig
+from dreamgym.models.cache import KVCache
+from dreamgym.models.llama import Llama
+from dreamgym.models.load import load_model, load_tokenizer
+from dreamgym.rollout.collect import collect
+from dreamgym.types import Trajectory
+
+
+async def played(policy: str, env: str, *, episodes: int, turns: int) -> tuple[list, float]:
+    """Play so many episodes side by side; return them and the processor time that it took."""
+    world = build.make_world(EnvConfig(spec=env))
+    try:
+        slots = await build.make_slots(
+            world, split="dev", episodes=episodes, policy=build.make_policy(policy),
+            max_steps=turns, seed=0, repeat=True,
+        )  # fmt: skip
+        warm = [one async for one in collect(slots[:4], world, concurrency=4)]
+        for one in warm:
+            assert one.error is None, one.error
+        with Clock() as clock:
+            found = [one async for one in collect(slots, world, concurrency=episodes)]
+    finally:
+        await world.close()
+    return found, clock.processor
+
+
+def lengths(folder: Path, env: str, found: list[Trajectory]) -> tuple[list[int], list[int]]:
+    """Return, turn by turn, how many tokens were new in the prompt and how many were said."""
+    card, tokenizer = load_policy_card(folder), load_tokenizer(folder)
+    writer = writer_for(card, tokenizer, positions=4096)
+    read, said = [], []
+    for one in found:
+        before = 0
+        turns = with_states(one.opening, one.steps)
+        for number, (state, step) in enumerate(turns):
+            prompt = prompt_of(writer, one.task.goal, turns[:number], state)
+            answer = len(step.action.tokens.ids) if step.action.tokens else 0
+            read.append(len(prompt) - before)
+            said.append(answer)
+            before = len(prompt) + answer
+    return read, said
+
+
+def raw(model: Llama, *, rows: int, turns: int, read: int, said: int) -> float:
+    """Return the processor time of a bare loop over so many rows and turns."""
+    ids = torch.randint(0, model.vocab_size, (rows, read))
+    cache = KVCache.empty(model.cache_shape, rows, columns=turns * (read + said))
+    with Clock() as clock:
+        for _ in range(turns):
+            for start in range(0, rows, 32):
+                part = cache.part(start, min(rows, start + 32))
+                model.hidden(ids[start : start + 32], cache=part)
+            cache.lengths += read
+            token = ids[:, -1:]
+            for _ in range(said):
+                hidden = model.hidden(token, cache=cache)
+                cache.lengths += 1
+                token = model.logits(hidden[:, -1]).argmax(-1, keepdim=True)
+    return clock.processor
+
+
+def main() -> None:
+    """Measure in turn, and print medians."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("policy", type=Path)
+    parser.add_argument("--episodes", type=int, default=64)
+    parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--repeats", type=int, default=3)
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    folder = model_folder(asked.policy) or asked.policy
+    env = load_policy_card(folder).env
+    model = load_model(folder)
+    print("| episodes | turns | read/turn | said/turn | turns/s | raw: turns/s | ratio |")
+    print("|---|---|---|---|---|---|---|")
+    rows = []
+    for _ in range(asked.repeats):
+        found, seconds = asyncio.run(
+            played(f"{asked.policy}?choose=nothing", env,
+                   episodes=asked.episodes, turns=asked.turns)
+        )  # fmt: skip
+        read, said = lengths(folder, env, found)
+        count = sum(len(one.steps) for one in found)
+        per_turn = round(statistics.mean(read)), max(1, round(statistics.mean(said)))
+        with torch.inference_mode():
+            bare = raw(model, rows=asked.episodes, turns=round(count / len(found)),
+                       read=per_turn[0], said=per_turn[1])  # fmt: skip
+        ours = count / seconds
+        theirs = asked.episodes * round(count / len(found)) / bare
+        rows.append(ours / theirs)
+        print(f"| {asked.episodes} | {count} | {per_turn[0]} | {per_turn[1]} | {ours:.0f} | "
+              f"{theirs:.0f} | {ours / theirs:.2f} |", flush=True)  # fmt: skip
+    print(f"\nmedian ratio {statistics.median(rows):.2f}")
+
+
+if __name__ == "__main__":
+    main()
