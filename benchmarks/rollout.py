@@ -3,10 +3,11 @@
     dreamgym train --algo sft --store data --out warm
     python benchmarks/rollout.py warm [--episodes 64] [--turns 15] [--repeats 3]
 
-Episodes of the real environment are played side by side by a policy that speaks. "raw" is a bare
-loop over the same model, on average as many tokens read and said per turn, but all rows in step, of
-one length, with nothing to wait for: no sampling, no texts, no candidates, no engine. Both in
-processor time of this process with one thread; engines run in processes of their own.
+Episodes of the real environment are played side by side, four in each place one after the other,
+by a policy that speaks. "raw" is a bare loop over the same model, on average as many tokens read
+and said per turn, but all rows in step, of one length, with nothing to wait for: no sampling, no
+texts, no candidates, no engine. Both in processor time of this process with one thread; engines run
+in processes of their own.
 """
 
 from __future__ import annotations
@@ -31,13 +32,16 @@ from dreamgym.models.load import load_model, load_tokenizer
 from dreamgym.rollout.collect import collect
 from dreamgym.types import Trajectory
 
+ROUNDS = 4
+"""Episodes that follow one another in each place: opening the first ones is not all there is."""
+
 
 async def played(policy: str, env: str, *, episodes: int, turns: int) -> tuple[list, float]:
     """Play so many episodes side by side; return them and the processor time that it took."""
     world = build.make_world(EnvConfig(spec=env))
     try:
         slots = await build.make_slots(
-            world, split="dev", episodes=episodes, policy=build.make_policy(policy),
+            world, split="dev", episodes=ROUNDS * episodes, policy=build.make_policy(policy),
             max_steps=turns, seed=0, repeat=True,
         )  # fmt: skip
         warm = [one async for one in collect(slots[:4], world, concurrency=4)]
