@@ -67,6 +67,7 @@ ENVS = {
         14,
         tasks=1000,
         episodes=2000,
+        own=1000,
         clone=("policy.choose=known", "train.steps=120"),
         fit=("fit.steps=600", *POINTING),
     ),
@@ -77,6 +78,7 @@ ENVS = {
     "alfworld": Setting(
         "alfworld/generated?size=small",
         40,
+        own=600,
         clone=("policy.choose=known", "policy.mark_seen=true", "train.steps=120"),
         fit=("fit.steps=800", *POINTING),
     ),
