@@ -81,15 +81,15 @@ def apply(old: str, edit: Edit) -> str:
     before = lines_of(body_of(old))
     count = sum(map(len, before))
     for op in edit.ops:
-        limit = count if op.verb is Verb.LINE else count - 1
-        if op.item > limit:
+        # A new line beyond the end is one at the end, whatever a model has counted to.
+        if op.verb is not Verb.LINE and op.item >= count:
             raise ValueError(
                 f"'{op.verb}{op.item}' names an item that is not there; the state's items are "
                 f"#0 to #{count - 1}"
             )
     by_item: dict[int, list[Op]] = {}
     for op in edit.ops:
-        by_item.setdefault(_holder(op, old), []).append(op)
+        by_item.setdefault(min(_holder(op, old), count), []).append(op)
     empty = empty_word(old)
     after: list[list[str]] = []
     number = 0

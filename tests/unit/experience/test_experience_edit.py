@@ -29,6 +29,12 @@ def test_an_edit_says_all_and_its_text_too(old, new):
     assert parse(render(edit)) == edit
 
 
+def test_a_new_line_beyond_the_end_is_one_at_the_end():
+    assert apply("kitchen\ncup", parse("|7 carrying: fork")) == "kitchen\ncup\ncarrying: fork"
+    with pytest.raises(ValueError, match="not there"):
+        apply("kitchen\ncup", parse("=7 cup"))
+
+
 def test_edits_carry_all_recorded_steps_and_most_are_short():
     shorter = 0
     for _, _, old, _, new, _ in STEPS:
