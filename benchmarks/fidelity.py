@@ -85,21 +85,26 @@ ENVS = {
 }
 
 
+STAGES = ("collect", "walks", "held", "warm", "own", "dream", "audit")
+
+
 def stages(name: str, seed: int, folder: Path, more: list[str], demos: int) -> list[list[str]]:
     """Return the commands for one environment and seed, in order."""
     wanted, here = ENVS[name], folder / f"{name}-{seed}"
     store, held = str(here / "experience.sqlite"), str(here / "held_out.sqlite")
     limit = f"collect.max_steps={wanted.steps}"
-    collect = ["collect", "--env", wanted.spec, "--set", limit, "--seed", str(seed)]
+    collect = ["collect", "--env", wanted.spec, "--set", limit]
     tasks = ["--tasks", str(wanted.tasks)]
     dev = ["--split", "dev", "--tasks", "100"]
     policy, dream = str(here / "warm"), str(here / "dream")
     own = [[*collect, "--policy", policy, *tasks, "--episodes", str(wanted.own),
-            "--store", store, "--out", str(here / "own")]] if wanted.own else []  # fmt: skip
+            "--split", "train", "--seed", str(seed), "--store", store,
+            "--out", str(here / "own")]] if wanted.own else []  # fmt: skip
     return [
         [*collect, "--policy", "mixed", *tasks, "--episodes", str(wanted.episodes),
-         "--store", store, "--out", str(here / "collect")],
-        [*collect, "--policy", "random", *dev, "--episodes", "500", "--store", store,
+         "--seed", str(seed), "--store", store, "--out", str(here / "collect")],
+        [*collect, "--policy", "random", *dev, "--episodes", "500", "--seed", str(seed),
+         "--store", store,
          "--out", str(here / "walks")],
         [*collect, "--policy", "mixed", *dev, "--episodes", "150", "--seed", str(seed + 100),
          "--store", held, "--out", str(here / "held")],
@@ -172,7 +177,7 @@ def main() -> None:
     parser.add_argument("--env", nargs="+", default=list(ENVS), choices=list(ENVS))
     parser.add_argument("--seed", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--demos", type=int, default=40)
-    parser.add_argument("--until", default="audit", help="the last stage, such as warm or dream")
+    parser.add_argument("--until", default="audit", choices=STAGES, help="the last stage")
     parser.add_argument("--fit", nargs="*", default=[], help="settings of the fit, fit.steps=800")
     asked = parser.parse_args()
     more = settings(*asked.fit)
@@ -180,9 +185,10 @@ def main() -> None:
     for name in asked.env:
         for seed in asked.seed:
             for words in stages(name, seed, asked.out, more, asked.demos):
-                run(words)
-                if words[words.index("--out") + 1].endswith(f"/{asked.until}"):
+                stage = Path(words[words.index("--out") + 1]).name
+                if STAGES.index(stage) > STAGES.index(asked.until):
                     break
+                run(words)
             if asked.until != "audit":
                 continue
             rows.append(row(name, seed, asked.out))

@@ -8,7 +8,8 @@ not among them is not in the dream's memory either, but for the random walks of 
 `ablation`: full, without history, reasoning, references (Figure 4). `checks`: the same dream with
 one check off, or with more pessimism; nothing is fitted anew. `second`: the same dream with another
 seed's beside it that must agree. `mix`: what the offline mix is made of: as recorded, with rollouts
-of the warm-started policy on train tasks (counted as offline, as all recorded steps are), with as
+of the warm-started policy on train tasks (counted as offline, as all recorded steps are; only for
+environments whose records hold none yet, see `fidelity.ENVS`), with as
 many more episodes of the usual mix, and with other shares of refused steps. Stages with a result
 are not repeated.
 """

@@ -54,10 +54,12 @@ async def played(policy: str, env: str, *, episodes: int, turns: int) -> tuple[l
     return found, clock.processor
 
 
-def lengths(folder: Path, env: str, found: list[Trajectory]) -> tuple[list[int], list[int]]:
+def lengths(
+    folder: Path, found: list[Trajectory], *, positions: int
+) -> tuple[list[int], list[int]]:
     """Return, turn by turn, how many tokens were new in the prompt and how many were said."""
     card, tokenizer = load_policy_card(folder), load_tokenizer(folder)
-    writer = writer_for(card, tokenizer, positions=4096)
+    writer = writer_for(card, tokenizer, positions=positions)
     read, said = [], []
     for one in found:
         before = 0
@@ -109,7 +111,8 @@ def main() -> None:
             played(f"{asked.policy}?choose=nothing", env,
                    episodes=asked.episodes, turns=asked.turns)
         )  # fmt: skip
-        read, said = lengths(folder, env, found)
+        found = [one for one in found if one.error is None]
+        read, said = lengths(folder, found, positions=model.positions)
         count = sum(len(one.steps) for one in found)
         per_turn = round(statistics.mean(read)), max(1, round(statistics.mean(said)))
         with torch.inference_mode():

@@ -194,9 +194,10 @@ def _make_options(card: PolicyCard) -> Callable[[Observation], Sequence[str]] | 
         return None
     if card.choose is Choose.LISTED:
         return listed_actions
-    if not card.knows:
+    known = affordances_from(card.knows) if card.knows else None
+    if known is None or not known.frames:
         raise ConfigError("this policy knows no kinds of action to choose among: train it again")
-    remembered = lru_cache(4096)(affordances_from(card.knows).candidates)
+    remembered = lru_cache(4096)(known.candidates)
     return lambda now: remembered(now.text)
 
 

@@ -13,6 +13,8 @@ from functools import lru_cache
 
 SEPARATOR = "; "
 """Between the items of a line."""
+COLON = ": "
+"""Between what an item is called and what it lists."""
 SAID = "> "
 """Starts a line that is about one moment only: what the environment said to the last action."""
 _CARRYING = re.compile(r"carrying\b", re.IGNORECASE)
@@ -22,6 +24,7 @@ STATUS = ("closed", "locked", "off", "on", "open")
 """What states write to say how a thing is, in place of a list or after its name."""
 _AROUND_A_PLACE = re.compile(rf"^(?:at|in|on)\s+|\s+(?:{'|'.join(STATUS)})$", re.IGNORECASE)
 
+_NUMBER = re.compile(r"\s+\d+$")
 _KEPT = 8192
 """Texts whose parts are remembered: a state is looked at many times while it is current."""
 Lines = tuple[tuple[str, ...], ...]
@@ -99,3 +102,13 @@ def page_name(text: str) -> str:
 def place_name(text: str) -> str:
     """Return what other states call the place that a state is about: `drawer 1`."""
     return _AROUND_A_PLACE.sub("", page_name(text))
+
+
+def any_of(names: Iterable[str]) -> str:
+    """Return a pattern of names, the longest first: `pepper` is not a name in `black pepper`."""
+    return "|".join(map(re.escape, sorted(names, key=lambda name: (-len(name), name))))
+
+
+def without_number(phrase: str) -> str:
+    """Return a phrase without the number that tells it from its like."""
+    return _NUMBER.sub("", phrase)

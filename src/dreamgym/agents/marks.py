@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from dreamgym.states import SAID, place_name
+from dreamgym.states import SAID, STATUS, any_of, place_name
 from dreamgym.types import Observation
 
 MARK = " *"
@@ -46,9 +46,10 @@ def _mark(found: re.Match[str]) -> str:
 
 _BEFORE_A_NAME = r"(?:^|[:,;.]\s|\b(?:at|in|on|to|the)\s)"
 """What a whole name can follow: in `back hall` there is no `hall`."""
+_AFTER_A_NAME = rf"(?=$|[:,;.]|\s\(|\s(?:{'|'.join(STATUS)})(?![\w-]))"
+"""What can follow a whole name: in `hall closet` there is no `hall`."""
 
 
 @lru_cache(_REMEMBERED)
 def _scanner(names: frozenset[str]) -> re.Pattern[str]:
-    listed = "|".join(map(re.escape, sorted(names, key=lambda name: (-len(name), name))))
-    return re.compile(rf"{_BEFORE_A_NAME}(?:{listed})(?![\w-])")
+    return re.compile(rf"{_BEFORE_A_NAME}(?:{any_of(names)}){_AFTER_A_NAME}")

@@ -97,7 +97,7 @@ def listed_actions(now: Observation) -> Sequence[str]:
 def not_in_vain(
     options: Sequence[str], past: Sequence[tuple[Observation, Step]], now: Observation
 ) -> Sequence[str]:
-    """Return the options without those that changed nothing in this very state before.
+    """Return the options without those that changed and earned nothing in this very state before.
 
     If none is left, all are.
     """
@@ -105,7 +105,8 @@ def not_in_vain(
     vain = {
         step.action.text
         for state, step in past
-        if body_of(state.text) == here == body_of(step.result.observation.text)
+        if not step.result.reward
+        and body_of(state.text) == here == body_of(step.result.observation.text)
     }
     return [option for option in options if option not in vain] or options
 

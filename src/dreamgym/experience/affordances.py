@@ -1,8 +1,8 @@
 """What can be done here, as far as demonstrations tell: candidates for an agent that chooses.
 
-Worlds that list their admissible actions are few, and a dream lists none. From actions that were
-carried out one can learn the kinds of action there are (`put _ in _`), what fills their gaps, and
-where the filling then stood in the state: what is taken is in a list, what is put is carried, what
+Worlds that list their admissible actions are few, and a dream lists none. Demonstrations show the
+kinds of action there are (`put _ in _`); all recorded actions show what fills their gaps, and where
+the filling then stood in the state: what is taken is in a list, what is put is carried, what
 is opened is closed. A state then gives its candidates by itself. They are plausible, not certain:
 whether a door is locked the world decides.
 """
@@ -13,6 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -21,7 +22,15 @@ from dreamgym.experience.contents import EMPTY, things_of
 from dreamgym.experience.ledger import carried_things
 from dreamgym.experience.phrases import cut
 from dreamgym.experience.roles import ABSENT, headings, role
-from dreamgym.states import STATUS, body_of, items, page_name
+from dreamgym.states import (
+    COLON,
+    STATUS,
+    any_of,
+    body_of,
+    items,
+    page_name,
+    without_number,
+)
 from dreamgym.types import Trajectory, Transition
 
 MOST = 64
@@ -87,8 +96,7 @@ def affordances_from(plain: Mapping[str, Any]) -> Affordances:
         return Affordances(frames, tuple(plain["layout"]), tuple(plain["names"]))
     except (KeyError, TypeError) as error:
         raise ConfigError(
-            f"the kinds of action that this policy knows were written by another version ({error} "
-            "is missing): train it again"
+            f"what this policy knows was written by another version ({error!r}): train it again"
         ) from error
 
 
@@ -111,22 +119,24 @@ def learn_affordances(
         demonstrations: who shows which kinds of action there are.
         classes: names that may stand for one another; what fills a gap lets all its like fill it,
             unless it was always the same.
-        recorded: episodes that show how things stand where actions of these kinds are carried out;
+        recorded: episodes that show what fills the gaps of these kinds, and how it stands there;
             the demonstrations alone if not given.
     """
     shown = _carried_out(demonstrations)
     every = shown if recorded is None else _carried_out(recorded)
-    layout = headings([step.state for kind in shown for step in every[kind]])
+    uses = {kind: every.get(kind) or shown[kind] for kind in sorted(shown)}
+    layout = headings([step.state for steps in uses.values() for step in steps])
     like = {name: frozenset(group) for group in classes for name in group}
     frames = []
-    for kind in sorted(shown):
-        uses = every[kind]
-        things = zip(*(cut(step.action).phrases for step in uses), strict=True)
-        gaps = tuple(_gap(uses, phrases, layout, like) for phrases in things)
-        full = [bool(carried_things(step.state)) for step in uses]
+    for kind, steps in uses.items():
+        things = zip(*(cut(step.action).phrases for step in steps), strict=True)
+        gaps = tuple(_gap(steps, phrases, layout, like) for phrases in things)
+        full = [bool(carried_things(step.state)) for step in steps]
         frames.append(Frame(kind, gaps, free_hands=len(full) >= _ALWAYS and not any(full)))
-    used = {name for frame in frames for gap in frame.gaps for name in gap.names}
-    return Affordances(tuple(frames), tuple(sorted(layout)), tuple(sorted(used.union(*classes))))
+    heard = {name for frame in frames for gap in frame.gaps for name in gap.names}.union(*classes)
+    for step in (step for steps in every.values() for step in steps):
+        heard |= set(map(without_number, cut(step.action).phrases))
+    return Affordances(tuple(frames), tuple(sorted(layout)), tuple(sorted(heard)))
 
 
 def _carried_out(episodes: Iterable[Trajectory]) -> dict[str, list[Transition]]:
@@ -147,7 +157,7 @@ def _gap(
     like: Mapping[str, frozenset[str]],
 ) -> Gap:
     """Return what is known of one gap of a kind, from the phrases that filled it."""
-    bare = [_bare(phrase) for phrase in phrases]
+    bare = [without_number(phrase) for phrase in phrases]
     known = set(bare)
     is_open = len(known) > 1 or len(bare) < _ALWAYS
     if is_open:
@@ -183,20 +193,15 @@ def _sight(state: str, scan: re.Pattern[str], layout: frozenset[str]) -> Sight:
 
 
 def _things(item: str) -> Iterator[str]:
-    """Yield what an item lists, or the item itself where it lists nothing."""
-    listed = things_of(item) if ": " in item else (item,)
-    yield from (thing for thing in listed if thing not in (*EMPTY, *STATUS))
+    """Yield what an item lists, or the item itself where it lists nothing, by bare names."""
+    listed = things_of(item) if COLON in item else (item,)
+    bare = (thing.partition(" (")[0].strip() for thing in listed)
+    yield from (thing for thing in bare if thing and thing not in (*EMPTY, *STATUS))
 
 
-def _bare(phrase: str) -> str:
-    """Return a phrase without the number that tells it from its like."""
-    return re.sub(r"\s+\d+$", "", phrase)
-
-
-def _scanner(names: Iterable[str]) -> re.Pattern[str]:
-    # The longest first: `pepper` is not in sight where `black pepper` is.
-    listed = "|".join(map(re.escape, sorted(names, key=lambda name: (-len(name), name))))
-    return re.compile(rf"(?<![\w-])({listed or '(?!)'})(?:\s\d+)?(?![\w-])", re.IGNORECASE)
+@lru_cache(8)
+def _scanner(names: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)({any_of(names) or '(?!)'})(?:\s\d+)?(?!\w)", re.IGNORECASE)
 
 
 def _fillings(gap: Gap, sight: Sight) -> list[str]:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dreamgym.experience.ledger import only_named
-from dreamgym.experience.phrases import cut, mentions, places
+from dreamgym.experience.phrases import cut, mentions, places, whole
 from dreamgym.experience.prompt import unmarked
 from dreamgym.experience.roles import headings, never_worked, situation
 from dreamgym.protocols import Reference
@@ -146,9 +146,7 @@ def unnamed(sight: str, phrase: str) -> str:
     Where several things have the phrase in their names, the one of which least is left counts.
     """
     rests = [
-        " ".join(
-            re.sub(rf"(?<!\w){re.escape(phrase)}(?!\w)", " ", name, count=1, flags=re.I).split()
-        )
+        " ".join(whole(phrase).sub(" ", name, count=1).split())
         for name in _NAMES.split(sight)
         if mentions(name, phrase)
     ]
@@ -208,30 +206,33 @@ class Grounding:
             return Refusal(
                 "nothing-known", Origin.GROUNDING, f"nobody has heard of {', '.join(unheard)}"
             )
-        return self._misplaced(action, seen[-1]) if self.here and self.known is not None else None
-
-    def _misplaced(self, action: str, state: str) -> Refusal | None:
-        """Return why an action cannot be done here, as far as records tell."""
-        known, parts = self.known or KnownKinds(frozenset()), cut(action)
-        sight = body_of(state)  # what was said about a thing does not put it there
-        if parts.kind in known.on_sight:
-            hidden = [phrase for phrase in parts.phrases if not mentions(sight, phrase)]
-            if hidden:
-                why = f"'{parts.kind}' needs things in sight, {', '.join(hidden)} is not"
-                return Refusal("not-here", Origin.GROUNDING, why)
-        if parts.kind in known.in_full:
-            halves = [one for one in parts.phrases if unnamed(sight, one) not in known.beside]
-            if halves:
-                why = f"'{parts.kind}' needs whole names, {', '.join(halves)} is a part of one"
-                return Refusal("half-named", Origin.GROUNDING, why)
-        here = situation(state, action, known.layout)
-        if here in known.out_of_place:
-            return Refusal("out-of-place", Origin.GROUNDING, f"it never worked where '{here}'")
-        return None
+        if self.known is None or not self.here:
+            return None
+        return _misplaced(self.known, action, seen[-1])
 
     def words(self) -> tuple[str, ...]:
         """Return what is said to a refused action."""
         return self.known.refusal if self.known is not None else ("nothing happens",)
+
+
+def _misplaced(known: KnownKinds, action: str, state: str) -> Refusal | None:
+    """Return why an action cannot be done here, as far as records tell."""
+    parts = cut(action)
+    sight = body_of(state)  # what was said about a thing does not put it there
+    if parts.kind in known.on_sight:
+        hidden = [phrase for phrase in parts.phrases if not mentions(sight, phrase)]
+        if hidden:
+            why = f"'{parts.kind}' needs things in sight, {', '.join(hidden)} is not"
+            return Refusal("not-here", Origin.GROUNDING, why)
+    if parts.kind in known.in_full:
+        halves = [one for one in parts.phrases if unnamed(sight, one) not in known.beside]
+        if halves:
+            why = f"'{parts.kind}' needs whole names, {', '.join(halves)} is a part of one"
+            return Refusal("half-named", Origin.GROUNDING, why)
+    here = situation(state, action, known.layout)
+    if here in known.out_of_place:
+        return Refusal("out-of-place", Origin.GROUNDING, f"it never worked where '{here}'")
+    return None
 
 
 def _told(references: Iterable[Reference]) -> Iterable[str]:

@@ -11,16 +11,18 @@ import re
 
 from dreamgym.experience.contents import things_of
 from dreamgym.experience.phrases import ARTICLES, SMALL, cut, mentions
-from dreamgym.states import SEPARATOR, is_carrying, items
+from dreamgym.states import COLON, SEPARATOR, is_carrying, items
 
 _MOST_ITEMS = 2
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def differences(state: str, recorded: str) -> str:
-    """Return the first items of a recorded state that the current one lacks; nothing if none."""
-    here = set(items(state))
-    return SEPARATOR.join([one for one in items(recorded) if one not in here][:_MOST_ITEMS])
+    """Return the first items of one state that the other lacks; nothing if they are the same."""
+    here, there = items(state), items(recorded)
+    lacking = [one for one in there if one not in here]
+    new = [f"no {one}" for one in here if one not in there]
+    return SEPARATOR.join([*lacking, *new][:_MOST_ITEMS])
 
 
 def goal_words(goal: str, state: str, action: str) -> str:
@@ -29,9 +31,9 @@ def goal_words(goal: str, state: str, action: str) -> str:
     sight = [
         thing
         for item in items(state)
-        for thing in (*things_of(item), item.partition(": ")[0])
+        for thing in (*things_of(item), item.partition(COLON)[0])
         if is_carrying(item) or any(mentions(thing, phrase) for phrase in phrases)
     ]
-    words = set(_WORD.findall(" ".join([action, *sight]).lower()))
+    words = set(_WORD.findall(" ".join([*phrases, *sight]).lower()))
     wanted = dict.fromkeys(_WORD.findall(goal.lower()))
     return " ".join(one for one in wanted if one in words and one not in SMALL | ARTICLES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 SMALL = frozenset(
     {"in", "into", "inside", "on", "onto", "from", "to", "with", "at", "using", "under"}
@@ -45,7 +46,13 @@ def cut(action: str) -> Parts:
 
 def mentions(text: str, phrase: str) -> bool:
     """Say whether a text contains a phrase as whole words, in any case."""
-    return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text, re.IGNORECASE) is not None
+    return whole(phrase).search(text) is not None
+
+
+@lru_cache(4096)
+def whole(phrase: str) -> re.Pattern[str]:
+    """Return the pattern of a phrase as whole words, in any case."""
+    return re.compile(rf"(?<!\w){re.escape(phrase)}(?!\w)", re.IGNORECASE)
 
 
 def places(items: Sequence[str], phrase: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from dreamgym.experience.phrases import cut
+from dreamgym.experience.phrases import cut, whole
 
 PLACEHOLDERS = ("<1>", "<2>", "<3>")
 """Special words of the compact style; an action about more things has the others by name."""
@@ -22,7 +22,7 @@ def things_of(action: str) -> tuple[str, ...]:
     """Return what an action is about, as it is written there."""
     found = []
     for phrase in cut(action).phrases[: len(PLACEHOLDERS)]:
-        written = re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", action, re.IGNORECASE)
+        written = whole(phrase).search(action)
         # A bare number is no name: it would be mistaken for the number of an item.
         if written and any(letter.isalpha() for letter in phrase):
             found.append(written[0])

@@ -48,6 +48,10 @@ class Memory(Protocol):
         """Return all real steps of the task."""
 
 
+_SPARE = 4
+"""Times as many steps are looked up where some are to be forgotten."""
+
+
 def make_lessons(
     trajectories: Iterable[Trajectory],
     *,
@@ -78,7 +82,9 @@ def make_lessons(
             continue
         steps = [one for trajectory in told for one in trajectory.transitions()]
         queries = [Query(one.state, one.action, one.trajectory_id, env=one.env) for one in steps]
-        found = memory.search_batch(queries, k=references)
+        # What is forgotten leaves its place to steps of other tasks, as it would in a new task.
+        spare = _SPARE if forget or thin else 1
+        found = memory.search_batch(queries, k=spare * references)
         others = {one.id: hits for one, hits in zip(steps, found, strict=True)}
         for trajectory in told:
             shown = memory.recall(trajectory.task.id, exclude_trajectory=trajectory.id)
@@ -98,11 +104,11 @@ def _references(
     drawn = _draw("forget", one.id)
     if drawn >= forget + thin:
         own = record.similar(one.state, one.action, most=min(OWN_SLOTS, k))
-        return joined(own, others[one.id], k=k)
+        return joined(own, others[one.id][:k], k=k)
     share = 0.0 if drawn < forget else _draw("share", one.id)
 
     def kept(step: Transition) -> bool:
-        return _draw("kept", one.id, step.trajectory_id) < share
+        return share > 0 and _draw("kept", one.id, step.trajectory_id) < share
 
     alike = [
         found

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dreamgym.experience.phrases import cut, mentions
-from dreamgym.states import body_of, page_name
+from dreamgym.states import any_of, body_of, page_name, without_number
 from dreamgym.types import Action, Observation, Step, Trajectory
 
 FEWEST = 4
@@ -25,7 +25,6 @@ FEWEST = 4
 ALIKE = 0.6
 """Share of kinds of action that names of one class have in common."""
 _TRIES = 8
-_NUMBER = re.compile(r"\s+\d+$")
 _PAGE = "a page"
 
 
@@ -54,7 +53,7 @@ def find_names(trajectories: Iterable[Trajectory], *, fewest: int = FEWEST) -> N
     actions: set[str] = set()
     for trajectory in trajectories:
         for now in (trajectory.opening, *(step.result.observation for step in trajectory.steps)):
-            page = _bare(page_name(now.text))
+            page = without_number(page_name(now.text))
             if page:
                 uses[page][_PAGE] += 1
             shown.update(re.findall(r"[\w'-]+", body_of(now.text).lower()))
@@ -64,7 +63,7 @@ def find_names(trajectories: Iterable[Trajectory], *, fewest: int = FEWEST) -> N
     for action in sorted(actions):
         parts = cut(action)
         for slot, phrase in enumerate(parts.phrases):
-            uses[_bare(phrase)][f"{parts.kind} {slot}"] += 1
+            uses[without_number(phrase)][f"{parts.kind} {slot}"] += 1
     known = {name: kinds for name, kinds in uses.items() if set(name.split()) <= shown}
     kept = {name: kinds for name, kinds in known.items() if _is_name(name, kinds, known)}
     return Names(tuple(group for group in _classes(kept) if len(group) >= fewest))
@@ -82,11 +81,6 @@ def _is_name(name: str, kinds: Counter[str], known: Mapping[str, Counter[str]]) 
     return all(
         any(kind in theirs for other, theirs in known.items() if other != name) for kind in own
     )
-
-
-def _bare(phrase: str) -> str:
-    """Return a phrase without the number that tells it from its like."""
-    return _NUMBER.sub("", phrase)
 
 
 def _classes(uses: Mapping[str, Counter[str]]) -> list[tuple[str, ...]]:
@@ -109,10 +103,8 @@ class Renamer:
 
     def __init__(self, renamed: Mapping[str, str]) -> None:
         self._renamed = {old: new for old, new in renamed.items() if old != new}
-        # The longest first: `pepper` is not a name inside `black pepper`.
-        names = sorted(renamed, key=lambda name: (-len(name), name))
-        pattern = "|".join(map(re.escape, names))
-        self._pattern = re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])") if names else None
+        pattern = any_of(renamed)
+        self._pattern = re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])") if renamed else None
 
     def text(self, text: str) -> str:
         """Return a text under the new names."""

@@ -3,7 +3,10 @@
 import pytest
 
 from dreamgym.agents.marks import marked
+from dreamgym.agents.policy_card import PolicyCard
+from dreamgym.agents.policy_prompt import Format
 from dreamgym.agents.policy_tokens import CompactWriter
+from dreamgym.agents.policy_writers import writer_for
 from dreamgym.types import Observation
 
 ROOMS = [
@@ -40,7 +43,24 @@ def test_what_was_written_stays_while_the_episode_grows():
 
 @pytest.mark.parametrize("strange", ["", "\n", "> hm", "*", "a*b (c"])
 def test_no_state_is_too_strange(strange):
-    assert len(texts([strange, *ROOMS, strange])) == 5
+    states = [strange, *ROOMS, strange]
+    told = texts(states)
+    assert [text.replace(" *", "") for text in told] == [text.replace(" *", "") for text in states]
+
+
+def test_a_name_that_begins_a_longer_one_is_another():
+    told = texts(["kitchen\nkitchen cupboard: closed"] * 2)
+    assert told[1] == "kitchen *\nkitchen cupboard: closed"
+
+
+def test_a_card_asks_for_marks_in_every_format():
+    states = [Observation(text) for text in ROOMS]
+    for form in Format:
+        card = PolicyCard("e", format=form, mark_seen=True)
+        prompt = writer_for(card, Letters(), positions=4000).prompt(
+            "g", [(states[0], (9, 0))], states[1]
+        )
+        assert "kitchen *" in Letters().decode(prompt), form
 
 
 class Letters:
@@ -55,7 +75,8 @@ class Letters:
         return "".join(map(chr, ids))
 
     def prompt_ids(self, prompt):
-        return self.encode(prompt)
+        parts = [prompt] if isinstance(prompt, str) else [one.content + "\0" for one in prompt]
+        return self.encode("".join(parts))
 
 
 def test_a_writer_marks_only_when_asked():

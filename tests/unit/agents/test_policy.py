@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -158,12 +159,14 @@ def test_what_changed_nothing_here_is_not_offered_again():
     def turn(before, action, after):
         return Observation(before), Step(Action(action), StepResult(Observation(after)))
 
+    before, right = turn("hall\ncup", "sing", "hall\ncup\n> correct")
     past = [
+        (before, replace(right, result=replace(right.result, reward=0.5))),
         turn("hall\ncup", "eat cup", "hall\ncup\n> no"),
         turn("hall\ncup", "take cup", "hall\ncarrying: cup"),
         turn("yard", "wait", "yard"),
     ]
-    offered = ("eat cup", "take cup", "wait")
-    assert not_in_vain(offered, past, Observation("hall\ncup")) == ["take cup", "wait"]
+    offered = ("eat cup", "sing", "take cup", "wait")
+    assert not_in_vain(offered, past, Observation("hall\ncup")) == ["sing", "take cup", "wait"]
     assert not_in_vain(offered, past, Observation("attic")) == list(offered)
     assert not_in_vain(("wait",), past, Observation("yard")) == ("wait",), "something must be done"

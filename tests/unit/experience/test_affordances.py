@@ -156,6 +156,24 @@ def test_they_survive_a_file():
     assert affordances_from(json.loads(json.dumps(asdict(KNOWN)))) == KNOWN
 
 
+def test_what_was_done_with_other_kinds_is_no_stranger():
+    demonstration = walk([("hall\nshelf: salt", "take salt", False)])
+    record = walk([("hall\nfridge; salt", "take salt", False),
+                   ("hall\nfridge; salt", "open fridge", False)])  # fmt: skip
+    known = learn_affordances([demonstration], recorded=[record])
+    assert known.candidates("hall\nfridge; pepper") == ("take pepper",)
+
+
+def test_a_kind_that_only_demonstrations_have_keeps_its_gaps():
+    known = learn_affordances([walk([("hall\nshelf: salt", "take salt", False)])], recorded=[])
+    assert known.candidates("hall\nshelf: salt") == ("take salt",)
+
+
+def test_strange_things_go_by_their_bare_names():
+    known = learn_affordances([walk([("hall\nshelf: salt", "take salt", False)])])
+    assert known.candidates("hall (dark)\nshelf: gizmo 2 (clean)") == ("take gizmo 2",)
+
+
 def test_frames_of_another_version_are_an_error_that_says_what_to_do():
     frames = [{"kind": "take _", "gaps": [{"names": ["salt"], "places": ["page"]}]}]
     with pytest.raises(ConfigError, match="train it again"):

@@ -18,6 +18,10 @@ def a_card():
         free=frozenset({"around"}),
         on_sight=frozenset({"take _"}),
         refusal=("you can't", "really"),
+        in_full=frozenset({"take _"}),
+        beside=frozenset({"open"}),
+        layout=frozenset({"places"}),
+        out_of_place=frozenset({"open _; _ open:; free"}),
     )
     switches = Switches(history=False, window=3)
     return DreamCard("twx/coin", "/some/store", "hashing", Style.COMPACT, switches, 2, known)

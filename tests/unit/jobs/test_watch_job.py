@@ -64,13 +64,13 @@ def policy():
     words = train_word_tokenizer(texts, special=MARKS[:-1], vocab_size=300, min_count=1)
     model = Llama(LlamaShape(words.vocab_size, hidden=16, layers=1, heads=2, inner=32))
     set_start_weights(model, seed=0, copying=False)
-    frames = ({"kind": "up", "gaps": []},)
-    return LocalLLM(model, words, tick_seconds=0.0), frames
+    up = {"kind": "up", "gaps": [], "free_hands": False}
+    return LocalLLM(model, words, tick_seconds=0.0), {"frames": [up], "layout": [], "names": []}
 
 
 def read(policy, world, *more):
-    llm, frames = policy
-    card = PolicyCard("stairs", choose=Choose.KNOWN, frames=frames)
+    llm, knows = policy
+    card = PolicyCard("stairs", choose=Choose.KNOWN, knows=knows)
     config = load_config(
         settings=["rl.world='dream'", "rl.max_steps=4", "rl.watch_episodes=8", *more]
     )
