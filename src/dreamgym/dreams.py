@@ -106,6 +106,7 @@ def dream_over(
             min_similarity=config.min_similarity,
             min_confidence=config.min_confidence,
             known_pages=config.known_pages,
+            known_wins=config.known_wins,
             second=second,
         ),
         outcome_only=config.outcome_only,

@@ -110,6 +110,8 @@ class DreamConfig:
     """What the two must agree on: `flags`, or `states`, which is both."""
     known_pages: bool = False
     """Answer `unknown` where a new place is one that no memory of this task holds."""
+    known_wins: bool = False
+    """Answer `unknown` where success is told and no reference shows the same action achieve it."""
     longest_answer: int = 0
     """Tokens after which a reply is cut off; 0 means 160 for fitted models, 1024 for others."""
     temperature: float = 0.0

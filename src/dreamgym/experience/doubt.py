@@ -70,6 +70,8 @@ class Pessimism:
     """The reply's least sure token must be at least this probable, where the back end says."""
     known_pages: bool = False
     """A new page must come from the ledger or from a reference of the same task."""
+    known_wins: bool = False
+    """A success must be shown by a reference in which the very same action achieved its task."""
     second: SecondOpinion | None = None
     """Who must agree."""
     doubt: Doubt | None = None
@@ -93,8 +95,15 @@ class Pessimism:
         moved = page_name(prediction.next_state) != page_name(query.state)
         if self.known_pages and moved and prediction.origin is Origin.MODEL:
             return f"new-page: nobody has seen the page '{page_name(prediction.next_state)}'"
+        if self.known_wins and prediction.success and not _has_won(query):
+            return f"new-win: no reference shows that '{query.action}' achieves a task"
         why = self.doubt(query, prediction) if self.doubt is not None else ""
         return f"doubt: {why}" if why else ""
+
+
+def _has_won(query: StepQuery) -> bool:
+    steps = (one.transition for one in query.references)
+    return any(step.success and step.action == query.action for step in steps)
 
 
 async def ask_both(

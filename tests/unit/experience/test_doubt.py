@@ -1,15 +1,18 @@
 """Pessimism: what two models must agree on, and what it costs to be unsure."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
-from small_house import OPENING, TASK, WAY, page, perfect
+from small_house import OPENING, TASK, WAY, page, perfect, transition
 
 from dreamgym.errors import EnvError, LLMTimeout
 from dreamgym.experience import DreamWorld, ExperienceModel, Pessimism, SecondOpinion, Style
 from dreamgym.experience.doubt import FlagsOnly, disagreement
+from dreamgym.experience.prompt import StepQuery
 from dreamgym.llm import ScriptedLLM
 from dreamgym.llm.prompt import flat_prompt
+from dreamgym.replay.lookup import Hit
 from dreamgym.types import Completion, Origin, Prediction, Request, SampledTokens
 
 FLAGS = "\nRefused: False\nDone: False\nSuccess: False\nReward: 0"
@@ -114,3 +117,18 @@ def test_only_flags_may_say_how_sure_a_reply_is():
     first, second = asyncio.run(ask())
     assert first.tokens == SampledTokens((7, 7), (-0.1, -0.2))
     assert second.tokens is None
+
+
+def test_a_success_must_have_been_seen_where_that_is_asked_for():
+    def told(*references, action="put hat in box", success=True):
+        query = StepQuery("g", "hall\nbox: empty", action, references=references)
+        answer = Prediction("", "hall\nbox: hat", done=success, success=success)
+        return Pessimism(known_wins=True).after(query, answer)
+
+    step = replace(transition(OPENING, "take cup"), action="put hat in box")
+    won, tried = (Hit(replace(step, done=won, success=won), 0.9, 1) for won in (True, False))
+    assert told().startswith("new-win")
+    assert told(tried).startswith("new-win"), "it was tried and did not achieve the task"
+    assert told(won, action="put cup in box").startswith("new-win"), "another action"
+    assert told(tried, won) == ""
+    assert told(success=False) == ""
