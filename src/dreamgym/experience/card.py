@@ -98,6 +98,7 @@ def _read(plain: Mapping[str, Any]) -> DreamCard:
             bare=None if known["bare"] is None else frozenset(known["bare"]),
             # Dreams from before these rules know nothing about them.
             **{name: frozenset(known.get(name, ())) for name in _LATER},
+            may_lack=None if known.get("may_lack") is None else frozenset(known["may_lack"]),
         ),
         jobs=_jobs(plain),
         vary_goals=plain.get("vary_goals", False),

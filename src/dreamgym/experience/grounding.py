@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dreamgym.experience.hints import missing_words
 from dreamgym.experience.ledger import only_named
 from dreamgym.experience.phrases import cut, mentions, places, whole
 from dreamgym.experience.prompt import unmarked
@@ -69,6 +70,9 @@ class KnownKinds:
     """Headings that most states have: see `roles.headings`."""
     out_of_place: frozenset[str] = frozenset()
     """Situations in which an action was tried often and always refused: see `roles.situation`."""
+    may_lack: frozenset[str] | None = None
+    """Words of goals that were said of nothing there when the goal was achieved, such as `find` and
+    `two`; None where too few successes are on record. All others must be met."""
 
     @classmethod
     def from_transitions(cls, transitions: Iterable[Transition]) -> KnownKinds:
@@ -123,6 +127,7 @@ class KnownKinds:
             out_of_place=never_worked(
                 ((one.state, one.action, one.refused) for one in transitions), layout, times=TRIED
             ),
+            may_lack=_may_lack([one for one in transitions if one.success]),
         )
 
     def misleads(self, state: str, action: str, next_state: str) -> bool:
@@ -132,12 +137,24 @@ class KnownKinds:
             return False
         return not says_where(state, action, name)
 
+    def unmet(self, goal: str, state: str, action: str) -> tuple[str, ...]:
+        """Return the words of a goal without which it was never achieved, and that are missing."""
+        if self.may_lack is None:
+            return ()
+        return tuple(sorted(missing_words(goal, state, action) - self.may_lack))
+
     def must_be_on_record(self, state: str, next_state: str) -> str:
         """Return the name of a page that a step merely names and that is never bare, or nothing."""
         if self.bare is None:
             return ""
         name = only_named(state, next_state)
         return "" if without_numbers(name) in self.bare else name
+
+
+def _may_lack(won: Sequence[Transition]) -> frozenset[str] | None:
+    if len(won) < OFTEN:
+        return None
+    return frozenset[str]().union(*(missing_words(one.goal, one.state, one.action) for one in won))
 
 
 def unnamed(sight: str, phrase: str) -> str:

@@ -35,5 +35,14 @@ def goal_words(goal: str, state: str, action: str) -> str:
         if is_carrying(item) or any(mentions(thing, phrase) for phrase in phrases)
     ]
     words = set(_WORD.findall(" ".join([*phrases, *sight]).lower()))
-    wanted = dict.fromkeys(_WORD.findall(goal.lower()))
-    return " ".join(one for one in wanted if one in words and one not in SMALL | ARTICLES)
+    return " ".join(one for one in _content(goal) if one in words)
+
+
+def missing_words(goal: str, state: str, action: str) -> frozenset[str]:
+    """Return the other words of a goal."""
+    return frozenset(_content(goal)) - set(goal_words(goal, state, action).split())
+
+
+def _content(goal: str) -> list[str]:
+    words = dict.fromkeys(_WORD.findall(goal.lower()))
+    return [word for word in words if word not in SMALL | ARTICLES]

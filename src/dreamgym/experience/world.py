@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError
 from dreamgym.experience.doubt import Pessimism, ask_both, unknown
@@ -301,8 +302,20 @@ class DreamEnv:
         world.counts["shared_answers"] += known
         if prediction.origin is Origin.UNKNOWN:
             return prediction
+        prediction = self._achieved(action, prediction)
         doubt = self._contradiction(action, prediction) or world.pessimism.after(query, prediction)
         return unknown(query, doubt) if doubt else prediction
+
+    def _achieved(self, action: str, prediction: Prediction) -> Prediction:
+        """Return a prediction without a success that lacks what no recorded success lacked."""
+        known = self._world.grounding.known if self._world.grounding is not None else None
+        if known is None or not prediction.success:
+            return prediction
+        unmet = known.unmet(self._task.goal, self._state, action)
+        if not unmet:
+            return prediction
+        why = f"{prediction.reasoning}; goal-unmet: not achieved, nothing is said of {unmet[0]}"
+        return replace(prediction, reasoning=why, done=False, success=False, reward=0.0)
 
     def _contradiction(self, action: str, prediction: Prediction) -> str:
         """Return what the model says and the records rule out, or nothing."""

@@ -300,6 +300,23 @@ def test_where_nobody_knows_the_episode_ends_as_unknown(pessimism, why):
     assert why in step.reasoning
 
 
+def test_a_success_without_what_the_goal_names_is_none_and_the_episode_goes_on():
+    def generous(prompt):
+        return ("<think>got it</think>\n<edit>\n-1\n|4 carrying: cup\n</edit>"
+                "\nRefused: False\nDone: True\nSuccess: True\nReward: 1")  # fmt: skip
+
+    def told(may_lack):
+        known = KnownKinds(frozenset({"take _"}), may_lack=may_lack)
+        world = dream(playing(answer=generous), grounding=Grounding(known))
+        return play(world, ("take cup",)).steps[0]
+
+    believed, denied = told(None), told(frozenset({"take"}))
+    assert believed.result.success
+    assert (denied.result.success, denied.result.terminated, denied.result.reward) == (0, 0, 0)
+    assert denied.result.observation == believed.result.observation
+    assert denied.reasoning.endswith("goal-unmet: not achieved, nothing is said of coin")
+
+
 def test_openings_come_from_task_callable_or_model():
     bare = replace(TASK, first_state=None)
 

@@ -109,6 +109,18 @@ def test_what_never_worked_where_things_stand_so_is_refused():
     ) is None  # fmt: skip
 
 
+def test_words_that_no_success_lacked_must_be_met():
+    state = "hall\nbox: empty\ncarrying: red hat"
+    won = replace(step_of(state, "put red hat in box"), goal="find a hat, put it in the box",
+                  done=True, success=True)  # fmt: skip
+    known = KnownKinds.from_transitions([won] * OFTEN)
+    assert known.may_lack == {"find", "it", "put"}
+    assert known.unmet("put a hat in the box", state, "put red hat in box") == ()
+    assert known.unmet("put a cup in the box", state, "put red hat in box") == ("cup",)
+    seldom = KnownKinds.from_transitions([won] * (OFTEN - 1))
+    assert seldom.unmet("put a cup in the box", state, "put red hat in box") == ()
+
+
 def step_of(state, action):
     """Return a step that was carried out and left everything as it was."""
     return replace(transition(OPENING, "take cup"), state=state, action=action, next_state=state)
