@@ -56,13 +56,23 @@ def with_thing(item: str, thing: str) -> str:
 
 
 def without_thing(item: str, thing: str, *, empty: str) -> str:
-    """Return the item with one thing less. Raises `ValueError` for a thing that is not there."""
+    """Return the item with one thing less. Raises `ValueError` for a thing that is not there.
+
+    A thing may be named without its state, or with another: `cup 1` for `cup 1 (clean)`.
+    """
     head, old = _split(item)
-    if thing not in old:
+    meant = [one for one in old if one == thing] or [
+        one for one in old if _bare(one) == _bare(thing)
+    ]
+    if not meant:
         raise ValueError(f"'{thing[:60]}' is not in the list of '{item[:60]}'")
     new = list(old)
-    new.remove(thing)
+    new.remove(meant[0])
     return _joined(head, old, new, empty=empty)
+
+
+def _bare(thing: str) -> str:
+    return thing.partition(" (")[0]
 
 
 def moves(old: str, new: str, *, empty: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

@@ -29,6 +29,14 @@ def test_an_edit_says_all_and_its_text_too(old, new):
     assert parse(render(edit)) == edit
 
 
+def test_a_thing_goes_also_when_it_is_named_without_its_state():
+    state = "at sink 1: cup 1 (clean), cup 2"
+    assert apply(state, parse("/0 cup 1")) == "at sink 1: cup 2"
+    assert apply(state, parse("/0 cup 1 (hot)")) == "at sink 1: cup 2"
+    with pytest.raises(ValueError, match="not in the list"):
+        apply(state, parse("/0 cup 3"))
+
+
 def test_a_new_line_beyond_the_end_is_one_at_the_end():
     assert apply("kitchen\ncup", parse("|7 carrying: fork")) == "kitchen\ncup\ncarrying: fork"
     with pytest.raises(ValueError, match="not there"):
