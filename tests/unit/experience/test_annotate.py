@@ -163,12 +163,24 @@ def test_many_are_taught_at_once_and_come_in_order():
     assert llm.most == 3
 
 
+class PatientTeacher(SlowTeacher):
+    """Answers a long trajectory well after all others have been answered."""
+
+    async def complete(self, request):
+        answer = await super().complete(request)
+        while self.now or self.most < 3:
+            await asyncio.sleep(0.01)
+        if "There are 8 " in flat_prompt(request.prompt):
+            await asyncio.sleep(0.3)
+        return answer
+
+
 def test_what_is_explained_when_the_teacher_goes_is_handed_over():
     walks = [walk("slow", ("dance",) * 8), walk("gone", ("dance",)), walk("left", ("dance",) * 2)]
     left, came = [], []
 
     async def run():
-        async for one in teach(SlowTeacher(), walks, concurrency=3, on_leftover=left.append):
+        async for one in teach(PatientTeacher(), walks, concurrency=3, on_leftover=left.append):
             came.append(one.trajectory.id)
 
     with pytest.raises(LLMDown):
