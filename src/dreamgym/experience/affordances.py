@@ -18,7 +18,7 @@ from itertools import product
 from typing import Any
 
 from dreamgym.errors import ConfigError
-from dreamgym.experience.contents import EMPTY, things_of
+from dreamgym.experience.contents import EMPTY, bare, things_of
 from dreamgym.experience.ledger import carried_things
 from dreamgym.experience.phrases import cut
 from dreamgym.experience.roles import ABSENT, headings, role
@@ -157,9 +157,8 @@ def _gap(
     like: Mapping[str, frozenset[str]],
 ) -> Gap:
     """Return what is known of one gap of a kind, from the phrases that filled it."""
-    bare = [without_number(phrase) for phrase in phrases]
-    known = set(bare)
-    is_open = len(known) > 1 or len(bare) < _ALWAYS
+    known = {without_number(phrase) for phrase in phrases}
+    is_open = len(known) > 1 or len(phrases) < _ALWAYS
     if is_open:
         known = known.union(*(like.get(name, frozenset()) for name in known))
     found = Counter(
@@ -195,8 +194,8 @@ def _sight(state: str, scan: re.Pattern[str], layout: frozenset[str]) -> Sight:
 def _things(item: str) -> Iterator[str]:
     """Yield what an item lists, or the item itself where it lists nothing, by bare names."""
     listed = things_of(item) if COLON in item else (item,)
-    bare = (thing.partition(" (")[0].strip() for thing in listed)
-    yield from (thing for thing in bare if thing and thing not in (*EMPTY, *STATUS))
+    named = map(bare, listed)
+    yield from (thing for thing in named if thing and thing not in (*EMPTY, *STATUS))
 
 
 @lru_cache(8)

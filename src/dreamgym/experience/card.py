@@ -77,7 +77,7 @@ def load_card(folder: Path) -> DreamCard:
     return card
 
 
-_LATER = ("in_full", "beside", "layout", "out_of_place")
+_LATER = ("in_full", "beside", "layout", "out_of_place", "goal_needs")
 
 
 def _read(plain: Mapping[str, Any]) -> DreamCard:
@@ -98,7 +98,6 @@ def _read(plain: Mapping[str, Any]) -> DreamCard:
             bare=None if known["bare"] is None else frozenset(known["bare"]),
             # Dreams from before these rules know nothing about them.
             **{name: frozenset(known.get(name, ())) for name in _LATER},
-            may_lack=None if known.get("may_lack") is None else frozenset(known["may_lack"]),
         ),
         jobs=_jobs(plain),
         vary_goals=plain.get("vary_goals", False),

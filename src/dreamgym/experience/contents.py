@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-_COLON, _COMMA = ": ", ", "
+from dreamgym.states import COLON
+
+_COMMA = ", "
 EMPTY = ("empty", "nothing")
 """What states write where a list has nothing in it."""
 _MOST_MOVES = 2
@@ -25,7 +27,7 @@ def empty_word(body: str) -> str:
 
 def _split(item: str) -> tuple[str, list[str]]:
     """Return what stands before the list, and the list. Raises `ValueError` where there is none."""
-    head, colon, content = item.partition(_COLON)
+    head, colon, content = item.partition(COLON)
     if not colon:
         raise ValueError(f"'{item[:60]}' lists nothing: write the item anew with '='")
     return head, [] if content in EMPTY else content.split(_COMMA)
@@ -33,7 +35,7 @@ def _split(item: str) -> tuple[str, list[str]]:
 
 def things_of(item: str) -> tuple[str, ...]:
     """Return the things that an item lists, each once."""
-    return tuple(dict.fromkeys(_split(item)[1])) if _COLON in item else ()
+    return tuple(dict.fromkeys(_split(item)[1])) if COLON in item else ()
 
 
 def lists(item: str, thing: str) -> bool:
@@ -45,7 +47,7 @@ def _joined(head: str, old: list[str], new: list[str], *, empty: str) -> str:
     found = _COUNT.search(head)
     if found is not None and int(found[1]) == len(old):
         head = f"{head[: found.start()]}{len(new)}{found[2]}"
-    return head + _COLON + (_COMMA.join(new) or empty)
+    return head + COLON + (_COMMA.join(new) or empty)
 
 
 def with_thing(item: str, thing: str) -> str:
@@ -61,9 +63,7 @@ def without_thing(item: str, thing: str, *, empty: str) -> str:
     A thing may be named without its state, or with another: `cup 1` for `cup 1 (clean)`.
     """
     head, old = _split(item)
-    meant = [one for one in old if one == thing] or [
-        one for one in old if _bare(one) == _bare(thing)
-    ]
+    meant = [one for one in old if one == thing] or [one for one in old if bare(one) == bare(thing)]
     if not meant:
         raise ValueError(f"'{thing[:60]}' is not in the list of '{item[:60]}'")
     new = list(old)
@@ -71,8 +71,9 @@ def without_thing(item: str, thing: str, *, empty: str) -> str:
     return _joined(head, old, new, empty=empty)
 
 
-def _bare(thing: str) -> str:
-    return thing.partition(" (")[0]
+def bare(thing: str) -> str:
+    """Return what a thing is called, without how it is: `cup 1` of `cup 1 (clean)`."""
+    return thing.partition(" (")[0].strip()
 
 
 def moves(old: str, new: str, *, empty: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dreamgym.experience.hints import missing_words
+from dreamgym.experience.hints import goal_words, missing_words
 from dreamgym.experience.ledger import only_named
 from dreamgym.experience.phrases import cut, mentions, places, whole
 from dreamgym.experience.prompt import unmarked
@@ -29,7 +29,8 @@ from dreamgym.types import Origin, Transition
 OFTEN = 20
 """Times that a kind of action must have worked before a rule is read off its things."""
 TRIED = 5
-"""Refusals, without a single success, that make a rule of how the things of an action stand."""
+"""Times without exception that make a rule of how the things of an action stand, or of a word of
+the goal."""
 LONGEST = 200
 """Characters of an action; whatever is longer is no command but a text."""
 
@@ -70,9 +71,9 @@ class KnownKinds:
     """Headings that most states have: see `roles.headings`."""
     out_of_place: frozenset[str] = frozenset()
     """Situations in which an action was tried often and always refused: see `roles.situation`."""
-    may_lack: frozenset[str] | None = None
-    """Words of goals that were said of nothing there when the goal was achieved, such as `find` and
-    `two`; None where too few successes are on record. All others must be met."""
+    goal_needs: frozenset[str] = frozenset()
+    """Words of goals that were said of something there whenever such a goal was achieved, and that
+    several times: `ladle`, but not `find`. A word that no recorded goal has is not among them."""
 
     @classmethod
     def from_transitions(cls, transitions: Iterable[Transition]) -> KnownKinds:
@@ -127,7 +128,7 @@ class KnownKinds:
             out_of_place=never_worked(
                 ((one.state, one.action, one.refused) for one in transitions), layout, times=TRIED
             ),
-            may_lack=_may_lack([one for one in transitions if one.success]),
+            goal_needs=_goal_needs(one for one in transitions if one.success),
         )
 
     def misleads(self, state: str, action: str, next_state: str) -> bool:
@@ -139,9 +140,7 @@ class KnownKinds:
 
     def unmet(self, goal: str, state: str, action: str) -> tuple[str, ...]:
         """Return the words of a goal without which it was never achieved, and that are missing."""
-        if self.may_lack is None:
-            return ()
-        return tuple(sorted(missing_words(goal, state, action) - self.may_lack))
+        return tuple(sorted(missing_words(goal, state, action) & self.goal_needs))
 
     def must_be_on_record(self, state: str, next_state: str) -> str:
         """Return the name of a page that a step merely names and that is never bare, or nothing."""
@@ -151,10 +150,12 @@ class KnownKinds:
         return "" if without_numbers(name) in self.bare else name
 
 
-def _may_lack(won: Sequence[Transition]) -> frozenset[str] | None:
-    if len(won) < OFTEN:
-        return None
-    return frozenset[str]().union(*(missing_words(one.goal, one.state, one.action) for one in won))
+def _goal_needs(won: Iterable[Transition]) -> frozenset[str]:
+    met, missed = Counter[str](), set[str]()
+    for one in won:
+        met.update(goal_words(one.goal, one.state, one.action).split())
+        missed |= missing_words(one.goal, one.state, one.action)
+    return frozenset(word for word, times in met.items() if times >= TRIED) - missed
 
 
 def unnamed(sight: str, phrase: str) -> str:

@@ -22,7 +22,7 @@ def a_card():
         beside=frozenset({"open"}),
         layout=frozenset({"places"}),
         out_of_place=frozenset({"open _; _ open:; free"}),
-        may_lack=frozenset({"find"}),
+        goal_needs=frozenset({"ladle"}),
     )
     switches = Switches(history=False, window=3)
     return DreamCard("twx/coin", "/some/store", "hashing", Style.COMPACT, switches, 2, known)

@@ -305,12 +305,12 @@ def test_a_success_without_what_the_goal_names_is_none_and_the_episode_goes_on()
         return ("<think>got it</think>\n<edit>\n-1\n|4 carrying: cup\n</edit>"
                 "\nRefused: False\nDone: True\nSuccess: True\nReward: 1")  # fmt: skip
 
-    def told(may_lack):
-        known = KnownKinds(frozenset({"take _"}), may_lack=may_lack)
+    def told(*words):
+        known = KnownKinds(frozenset({"take _"}), goal_needs=frozenset(words))
         world = dream(playing(answer=generous), grounding=Grounding(known))
         return play(world, ("take cup",)).steps[0]
 
-    believed, denied = told(None), told(frozenset({"take"}))
+    believed, denied = told("cup"), told("coin")
     assert believed.result.success
     assert (denied.result.success, denied.result.terminated, denied.result.reward) == (0, 0, 0)
     assert denied.result.observation == believed.result.observation

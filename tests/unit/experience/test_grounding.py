@@ -110,15 +110,17 @@ def test_what_never_worked_where_things_stand_so_is_refused():
 
 
 def test_words_that_no_success_lacked_must_be_met():
-    state = "hall\nbox: empty\ncarrying: red hat"
-    won = replace(step_of(state, "put red hat in box"), goal="find a hat, put it in the box",
-                  done=True, success=True)  # fmt: skip
-    known = KnownKinds.from_transitions([won] * OFTEN)
-    assert known.may_lack == {"find", "it", "put"}
-    assert known.unmet("put a hat in the box", state, "put red hat in box") == ()
-    assert known.unmet("put a cup in the box", state, "put red hat in box") == ("cup",)
-    seldom = KnownKinds.from_transitions([won] * (OFTEN - 1))
-    assert seldom.unmet("put a cup in the box", state, "put red hat in box") == ()
+    def won(thing):
+        state = f"hall\nbox: empty\ncarrying: red {thing}"
+        step = step_of(state, f"put red {thing} in box")
+        return replace(step, goal=f"find a {thing}, put it in the box", done=True, success=True)
+
+    known = KnownKinds.from_transitions([won("hat")] * TRIED + [won("pen")] * (TRIED - 1))
+    assert known.goal_needs == {"box", "hat"}, "`find` was never met, `pen` too seldom"
+    state, action = won("cup").state, won("cup").action
+    assert known.unmet("put a hat in the box", state, action) == ("hat",)
+    assert known.unmet("put a cup in the box", state, action) == ()
+    assert known.unmet("put a key in the box", state, action) == (), "nobody was ever asked for one"
 
 
 def step_of(state, action):
