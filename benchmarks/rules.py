@@ -2,7 +2,7 @@
 
     python benchmarks/rules.py STUDY [STUDY...]
 
-A study is a folder of `benchmarks/fidelity.py`: `experience.sqlite` to learn from (train tasks only)
+A study is a folder of `benchmarks/fidelity.py`: `experience.sqlite` to learn from (train tasks),
 and `held_out.sqlite`. "candidates": how many a policy with 40 demonstrations would choose among,
 the share of them that the engine accepts, and the share of accepted actions of known kinds that are
 among them. "out-of-place" and "goal-unmet" by themselves: refusals that are caught, accepted steps
