@@ -73,3 +73,9 @@ def test_every_setting_has_a_meaning():
     settings = list(describe(RunConfig()))
     assert "collect.episodes" in {item.name for item in settings}
     assert [item.name for item in settings if not item.meaning.endswith(".")] == []
+
+
+def test_shares_of_one_whole_are_at_most_all_of_it():
+    assert load_config(settings=["fit.forget_share=0.3", "fit.thin_share=0.7"]).fit.thin_share
+    with pytest.raises(ConfigError, match="parts of one whole"):
+        load_config(settings=["fit.forget_share=0.4", "fit.thin_share=0.7"])

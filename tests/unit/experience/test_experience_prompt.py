@@ -76,6 +76,12 @@ def test_golden_step_prompts(style, case):
     check_golden(f"step_{style}{case}", flat_prompt(prompt) + "\n")
 
 
+def test_golden_prompt_with_pointing_and_hints():
+    known, switches = replace(QUERY, task_id="house#0"), Switches(placeholders=True, hints=True)
+    prompt = step_prompt(known, style=Style.COMPACT, switches=switches)
+    check_golden("step_compact_hints", flat_prompt(prompt) + "\n")
+
+
 def test_golden_task_prompts():
     house = Example(GOAL, OPENING)
     first = flat_prompt(first_state_prompt(TASK, [house]))
