@@ -13,8 +13,8 @@ from dreamgym.cli import options
 from dreamgym.config import RunConfig, dump_toml
 
 if TYPE_CHECKING:
-    from dreamgym.jobs.demo import Tick
     from dreamgym.jobs.demo_result import DemoOutcome
+    from dreamgym.jobs.stages import Tick
     from dreamgym.runs import RunDir
 
 GATE_SHUT = 3

@@ -15,15 +15,14 @@ from dreamgym.cli.display import PLAIN_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dreamgym.jobs.demo import Tick
-    from dreamgym.jobs.demo_plan import DemoStage
     from dreamgym.jobs.demo_result import CurvePoint
+    from dreamgym.jobs.stages import Stage, Tick
 
 
 class DemoView:
     """Shows where the demo stands: in place on a terminal, line by line elsewhere."""
 
-    def __init__(self, console: Console, stages: Sequence[DemoStage]) -> None:
+    def __init__(self, console: Console, stages: Sequence[Stage]) -> None:
         self._console, self._stages = console, stages
         self._done: dict[str, str] = {}
         self._began = self._shown = self._entered = time.monotonic()

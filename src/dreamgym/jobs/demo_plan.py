@@ -1,53 +1,31 @@
 """What the demo consists of: stages, each a job with settings and a run directory of its own.
 
 Values only. One config says all of it: sections mean what they mean elsewhere, places are filled in
-here. A stage can be made again by hand with its `config.toml`.
+here. Last in a stage stand, roughly, the seconds that it takes on two idle cores.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from dreamgym.config import RunConfig
 from dreamgym.envs.spec import parse_spec
+from dreamgym.jobs.stages import Stage
 from dreamgym.types import Split
 
 STORE, HELD_STORE = "experience.sqlite", "held_out.sqlite"
 WALKS_PER_TASK = 5
 """Random walks of each held-out task: the dream knows its rooms, and nobody learns from them."""
-COMMANDS = {
-    "collect": "collect",
-    "sft": "train",
-    "fit": "fit",
-    "audit": "audit",
-    "rl": "train",
-    "eval": "eval",
-}
-"""The command that does the same as a job."""
 
 
-@dataclass(frozen=True, slots=True)
-class DemoStage:
-    """One job."""
-
-    name: str
-    """Of its folder."""
-    about: str
-    """What it does, for people."""
-    job: str
-    config: RunConfig
-    share: float
-    """Roughly, the seconds that it takes with the demo's own settings on two idle cores."""
-
-
-def plan_demo(config: RunConfig, root: Path) -> tuple[DemoStage, ...]:
+def plan_demo(config: RunConfig, root: Path) -> tuple[Stage, ...]:
     """Return the stages in their order, none before what it needs."""
     config = replace(config, env=replace(config.env, spec=str(parse_spec(config.env.spec))))
     return (*_grounds(config, root), *_learning(config, root))
 
 
-def _grounds(config: RunConfig, root: Path) -> tuple[DemoStage, ...]:
+def _grounds(config: RunConfig, root: Path) -> tuple[Stage, ...]:
     """Return what comes before any learning by trial."""
     remember = replace(config.replay, store=str(root / STORE))
     recorded = replace(config, replay=remember)
@@ -60,26 +38,26 @@ def _grounds(config: RunConfig, root: Path) -> tuple[DemoStage, ...]:
     held = replace(collect, split=Split.DEV.value, tasks=audit.episodes, episodes=audit.episodes)
     own = replace(collect, policy=str(root / "start"))
     return (
-        DemoStage("recorded", "record real episodes of all sorts", "collect", recorded, 20),
-        DemoStage("walks", "walk through held-out tasks at random, for the audit", "collect",
-                  replace(recorded, collect=walks), 10),
-        DemoStage("held", "record real episodes that only the audit sees", "collect",
-                  replace(config, collect=held, seed=config.seed + 100,
-                          replay=replace(remember, store=str(root / HELD_STORE))), 5),
-        DemoStage("start", "copy a few demonstrations: a weak policy", "sft",
-                  replace(recorded, train=replace(config.train, algo="sft")), 5),
+        Stage("recorded", "record real episodes of all sorts", "collect", recorded, 20),
+        Stage("walks", "walk through held-out tasks at random, for the audit", "collect",
+              replace(recorded, collect=walks), 10),
+        Stage("held", "record real episodes that only the audit sees", "collect",
+              replace(config, collect=held, seed=config.seed + 100,
+                      replay=replace(remember, store=str(root / HELD_STORE))), 5),
+        Stage("start", "copy a few demonstrations: a weak policy", "sft",
+              replace(recorded, train=replace(config.train, algo="sft")), 5),
         _judged(config, root, "start", "play held-out tasks for real: the start"),
-        DemoStage("own", "record how the weak policy itself plays", "collect",
-                  replace(recorded, collect=own), 30),
-        DemoStage("dream", "fit the experience model: the dream", "fit", recorded, 110),
-        DemoStage("audit", "audit the dream: may one train in it?", "audit",
-                  replace(config, audit=replace(audit, world=str(root / "dream"),
-                                                data=str(root / HELD_STORE),
-                                                policies=str(root / "start"))), 35),
+        Stage("own", "record how the weak policy itself plays", "collect",
+              replace(recorded, collect=own), 30),
+        Stage("dream", "fit the experience model: the dream", "fit", recorded, 110),
+        Stage("audit", "audit the dream: may one train in it?", "audit",
+              replace(config, audit=replace(audit, world=str(root / "dream"),
+                                            data=str(root / HELD_STORE),
+                                            policies=str(root / "start"))), 35),
     )  # fmt: skip
 
 
-def _learning(config: RunConfig, root: Path) -> tuple[DemoStage, ...]:
+def _learning(config: RunConfig, root: Path) -> tuple[Stage, ...]:
     """Return practice in the dream, then for real, each judged for real."""
     rl = replace(config.rl, world=str(root / "dream"), gate=str(root / "audit"))
     algo = config.train.algo if config.train.algo != "sft" else "grpo"
@@ -91,17 +69,17 @@ def _learning(config: RunConfig, root: Path) -> tuple[DemoStage, ...]:
         warmup_steps=min(2, rl.warmup_steps), learning_rate=rl.learning_rate / 2,
     )  # fmt: skip
     return (
-        DemoStage("dreamt", "learn by trial in the dream", "rl",
-                  replace(learner, rl=replace(rl, then_real=0, switch_step=0),
-                          policy=replace(config.policy, model=str(root / "start"))), 150),
+        Stage("dreamt", "learn by trial in the dream", "rl",
+              replace(learner, rl=replace(rl, then_real=0, switch_step=0),
+                      policy=replace(config.policy, model=str(root / "start"))), 150),
         _judged(config, root, "dreamt", "play held-out tasks for real: after the dream"),
-        DemoStage("real", f"go on for real, on at most {rl.then_real} transitions", "rl",
-                  replace(learner, rl=onwards,
-                          policy=replace(config.policy, model=str(root / "dreamt"))), 50),
+        Stage("real", f"go on for real, on at most {rl.then_real} transitions", "rl",
+              replace(learner, rl=onwards,
+                      policy=replace(config.policy, model=str(root / "dreamt"))), 50),
         _judged(config, root, "real", "play held-out tasks for real: after sim-to-real"),
     )  # fmt: skip
 
 
-def _judged(config: RunConfig, root: Path, policy: str, about: str) -> DemoStage:
+def _judged(config: RunConfig, root: Path, policy: str, about: str) -> Stage:
     wanted = replace(config.eval, policy=str(root / policy))
-    return DemoStage(f"{policy}-judged", about, "eval", replace(config, eval=wanted), 10)
+    return Stage(f"{policy}-judged", about, "eval", replace(config, eval=wanted), 10)

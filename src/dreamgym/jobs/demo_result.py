@@ -10,8 +10,8 @@ from typing import Any
 
 from dreamgym import __version__, codec
 from dreamgym.config import RunConfig, dump_toml
-from dreamgym.jobs.demo_plan import DemoStage
 from dreamgym.jobs.report import find_references
+from dreamgym.jobs.stages import Stage
 from dreamgym.page import interval_bar, note, section, table
 from dreamgym.report import RunRecord, read_run, report_page
 from dreamgym.runs import read_json_lines
@@ -71,7 +71,7 @@ class DemoOutcome:
 
 
 def read_outcome(
-    config: RunConfig, root: Path, stages: Sequence[DemoStage], *, reasons: tuple[str, ...]
+    config: RunConfig, root: Path, stages: Sequence[Stage], *, reasons: tuple[str, ...]
 ) -> DemoOutcome:
     """Read what the finished stages left behind."""
     runs = {
@@ -175,7 +175,7 @@ def short_script(one: Trajectory) -> list[tuple[str, str]]:
     return [(action, " | ".join(text.splitlines())) for action, text in pages]
 
 
-def demo_page(outcome: DemoOutcome, root: Path, stages: Sequence[DemoStage]) -> str:
+def demo_page(outcome: DemoOutcome, root: Path, stages: Sequence[Stage]) -> str:
     """Return the whole page."""
     there = [name for name in ON_PAGE if (root / name / "result.json").is_file()]
     return report_page(

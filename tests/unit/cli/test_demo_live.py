@@ -4,9 +4,9 @@ from rich.console import Console
 
 from dreamgym.cli.demo_live import DemoView
 from dreamgym.config import load_config
-from dreamgym.jobs.demo import Tick
 from dreamgym.jobs.demo_plan import plan_demo
 from dreamgym.jobs.demo_result import CurvePoint
+from dreamgym.jobs.stages import Tick
 
 
 def shown(tmp_path, ticks, *, terminal=False):

@@ -5,13 +5,14 @@ import pytest
 
 from dreamgym import codec
 from dreamgym.config import load_config
-from dreamgym.jobs.demo_plan import COMMANDS, plan_demo
+from dreamgym.jobs.demo_plan import plan_demo
 from dreamgym.jobs.demo_result import (
     count_transitions,
     find_example,
     read_curve,
     short_script,
 )
+from dreamgym.jobs.stages import COMMANDS
 from dreamgym.report import RunRecord
 from dreamgym.types import (
     Action,
