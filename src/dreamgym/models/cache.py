@@ -103,12 +103,9 @@ class KVCache:
         """Return some neighbouring rows; writes to the part are writes to the whole."""
         return KVCache(self.store[:, :, start:stop], self.lengths[start:stop])
 
-    def select(self, rows: torch.Tensor, *, columns: int, ahead: int = 0) -> KVCache:
-        """Return a copy with these rows (some perhaps twice) and room for `columns` tokens.
-
-        It also holds the keys and values of `ahead` tokens beyond the lengths.
-        """
-        used = min(self.columns, _whole_steps(int(self.lengths[rows].max()) + ahead))
+    def select(self, rows: torch.Tensor, *, columns: int) -> KVCache:
+        """Return a copy with these rows (some perhaps twice) and room for `columns` tokens."""
+        used = min(self.columns, _whole_steps(int(self.lengths[rows].max())))
         wide = max(used, _whole_steps(columns))
         store = zeros(*self.store.shape[:2], len(rows), wide, *self.store.shape[4:])
         for layer in range(len(store)):
@@ -125,6 +122,18 @@ class KVCache:
             for held in layer:
                 held[:, :used].index_copy_(0, place, held[:, :used].index_select(0, origin))
         self.lengths[place] = self.lengths[origin]
+
+    def copy(self, sources: list[int], *, to: int, ahead: int = 0) -> None:
+        """Put copies of some rows behind one another, from row `to` on.
+
+        With the keys and values of `ahead` tokens beyond the lengths.
+        """
+        used = min(self.columns, _whole_steps(int(self.lengths[sources].max()) + ahead))
+        origin, stop = torch.tensor(sources), to + len(sources)
+        for layer in self.store:
+            for held in layer:
+                torch.index_select(held[:to, :used], 0, origin, out=held[to:stop, :used])
+        self.lengths[to:stop] = self.lengths[origin]
 
     def span(self, tokens: int, counts: Sequence[int] | None = None) -> Span:
         """Say where the next `tokens` tokens of every row go: after those it holds.

@@ -102,7 +102,7 @@ class Reader:
         columns = max(map(len, unique)) + max(room, longest, STEADY)
         # A row is filled up as far as the row of its part that lacks most, wherever it begins.
         filled = [known[ids] + self._width(missing[a]) for a, b in parts for ids in unique[a:b]]
-        rows = max(len(unique), self._least_rows)
+        rows = max(len(prompts), self._least_rows)
         cache = self._empty_cache(rows, columns=max(columns, *filled))
         self.memory.recall(unique, cache)
         self.tokens += sum(len(ids) - known[ids] for ids in unique)
@@ -113,18 +113,22 @@ class Reader:
         return self._spread(reading, unique, prompts)
 
     def _spread(self, reading: Reading, unique: list[Ids], prompts: Sequence[Ids]) -> Reading:
-        """Give every prompt a row of its own."""
-        askers: dict[Ids, list[int]] = {ids: [] for ids in unique}
+        """Give every prompt a row of its own: those that were asked before get a copy."""
+        row_of = {ids: row for row, ids in enumerate(unique)}
+        first = [-1] * len(unique)
+        again: list[int] = []
         for number, ids in enumerate(prompts):
-            askers[ids].append(number)
-        order = [number for numbers in askers.values() for number in numbers]
-        if len(unique) == len(prompts):
-            return replace(reading, order=order)
-        rows = [row for row, numbers in enumerate(askers.values()) for _ in numbers]
-        filled = torch.tensor(rows + [0] * (self._least_rows - len(rows)))
+            if first[row_of[ids]] < 0:
+                first[row_of[ids]] = number
+            else:
+                again.append(number)
+        if not again:
+            return replace(reading, order=first)
+        copied = [row_of[prompts[number]] for number in again]
         ahead = reading.logits.shape[1] - 1
-        cache = reading.cache.select(filled, columns=reading.cache.columns, ahead=ahead)
-        return Reading(order, cache, reading.logits[rows])
+        reading.cache.copy(copied, to=len(unique), ahead=ahead)
+        rows = [*range(len(unique)), *copied]
+        return Reading([*first, *again], reading.cache, reading.logits[rows])
 
     def _empty_cache(self, rows: int, *, columns: int) -> KVCache:
         """Return a cache in the room of the one before, which nobody needs any more.

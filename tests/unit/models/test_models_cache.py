@@ -67,14 +67,25 @@ def test_rows_look_at_as_many_columns_as_their_neighbours_need() -> None:
     assert span.real.tolist() == [*range(0, end, 3), *range(end, end + 4), end + 6, end + 7]
 
 
+def test_copied_rows_stand_behind_the_others() -> None:
+    cache = KVCache.empty(SHAPE, 4, columns=10)
+    part = cache.part(0, 2)
+    put(part, torch.tensor([[1, 2, 3], [4, 5, 0]]), [3, 2])
+    cache.copy([1, 0], to=2)
+    put(cache, torch.tensor([[6], [7], [8], [9]]), [1, 1, 1, 1])
+    rows = [held(cache, row) for row in range(4)]
+    assert rows == [[1, 2, 3, 6], [4, 5, 7], [4, 5, 8], [1, 2, 3, 9]]
+
+
 def test_a_copy_may_hold_what_was_read_ahead() -> None:
-    cache = KVCache.empty(SHAPE, 2, columns=2 * COLUMN_STEP)
+    cache = KVCache.empty(SHAPE, 3, columns=2 * COLUMN_STEP)
     cache.lengths[:] = 3
     cache.store[:, :, 0, COLUMN_STEP + 1] = 7.0
-    first = torch.tensor([0])
-    copied = [cache.select(first, columns=9, ahead=ahead) for ahead in (0, COLUMN_STEP)]
-    assert [copy.columns for copy in copied] == [COLUMN_STEP, 2 * COLUMN_STEP]
-    assert bool((copied[1].store[:, :, 0, COLUMN_STEP + 1] == 7.0).all())
+    cache.copy([0], to=1)
+    cache.copy([0], to=2, ahead=COLUMN_STEP)
+    ahead = cache.store[:, :, :, COLUMN_STEP + 1]
+    assert not ahead[:, :, 1].any()
+    assert bool((ahead[:, :, 2] == 7.0).all())
 
 
 def test_room_is_used_where_it_is_enough() -> None:
