@@ -18,14 +18,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from fidelity import ENVS, run, settings
 
-from dreamgym.replay import open_store
+from dreamgym.replay import copy_store, open_store
 from dreamgym.types import Split
 
 DATA = (250, 1000, 4000, 16000)
@@ -96,14 +93,7 @@ def with_episodes_of(here: Path, policy: str, asked: argparse.Namespace) -> Path
     """Return a copy of the study's records with episodes of a policy on train tasks added."""
     store = here / f"experience-{policy}.sqlite"
     if not store.exists():
-        half = store.with_suffix(".part")
-        half.unlink(missing_ok=True)
-        with (
-            closing(sqlite3.connect(here / "experience.sqlite")) as old,
-            closing(sqlite3.connect(half)) as new,
-        ):
-            old.backup(new)
-        os.replace(half, store)
+        copy_store(here / "experience.sqlite", store)
     wanted = ENVS[asked.env]
     who = str(here / "warm") if policy == "warm" else policy
     run(["collect", "--env", wanted.spec, "--set", f"collect.max_steps={wanted.steps}",

@@ -67,7 +67,8 @@ class RlConfig:
     then_real: int = 0
     """After the dream, practise for real on at most so many transitions; 0 stays in the dream."""
     store: str = ""
-    """Where those transitions go, an experience store; empty means one of the run's own."""
+    """Where those transitions go, an experience store; empty means one of the run's own. If set,
+    what the watch tells again for real goes there too."""
     real_steps: int = 0
     """Steps for real after the dream; 0 means as many as its transitions allow."""
     switch_step: int = 0
@@ -89,6 +90,11 @@ class RlConfig:
     """The share of successes in the dream that must be real."""
     watch_wins: int = 10
     """Successes in the dream below which a reading says nothing."""
+    rounds: int = 1
+    """Rounds at most: between two, the dream is fitted again on what was made for real since. The
+    budgets are those of all rounds together."""
+    refit_steps: int = 150
+    """Updates of the dream between two rounds."""
     checkpoint_every: int = 1
     """Steps between checkpoints."""
     threads: int = 0
@@ -119,6 +125,8 @@ class RlConfig:
                 "rl.minibatches"
             )
         self._check_transfer()
+        if self.rounds > 1:
+            self._check_rounds()
 
     def _check_transfer(self) -> None:
         """Check what concerns reality after a dream, and the watch over it."""
@@ -148,11 +156,42 @@ class RlConfig:
                 f"rl.switch_step is {self.switch_step}, but the dream has rl.steps = {self.steps}"
             )
 
+    def _check_rounds(self) -> None:
+        """Check that several rounds can be made."""
+        several = f"rl.rounds = {self.rounds}"
+        if self.world == "real":
+            raise ConfigError(
+                f"{several} fits a dream again between rounds, but rl.world is real: name a dream "
+                "with --world"
+            )
+        if not self.then_real and self.watch not in ("stop", "return"):
+            raise ConfigError(
+                f"{several}, but nothing would end the first: let a watch act with --set "
+                "rl.watch=stop or return, or make real transitions with --then-real"
+            )
+        if self.store:
+            raise ConfigError(f"{several} keeps a store for each round: leave rl.store empty")
+        if self.steps < self.rounds:
+            raise ConfigError(f"{several}, but rl.steps = {self.steps} is less than one for each")
+        if not self.then_real:
+            return
+        dearest = self.group_size * self.max_steps
+        if self.then_real // self.rounds < dearest:
+            raise ConfigError(
+                f"--then-real {self.then_real} does not pay for one group in each of {several}: "
+                f"rl.group_size {self.group_size} times rl.max_steps {self.max_steps} is {dearest}"
+            )
+        if self.switch_step > self.steps // self.rounds:
+            raise ConfigError(
+                f"rl.switch_step is {self.switch_step}, but each of {several} has "
+                f"{self.steps // self.rounds} of rl.steps = {self.steps}"
+            )
+
 
 _COUNTS = (
     "steps", "groups", "group_size", "max_steps", "epochs", "minibatches", "tokens_per_pass",
     "eval_episodes", "checkpoint_every", "switch_window", "switch_looks", "watch_every",
-    "watch_episodes",
+    "watch_episodes", "rounds", "refit_steps",
 )  # fmt: skip
 _NOT_NEGATIVE = (
     "warmup_steps", "kl", "kl_stop", "entropy", "invalid_penalty", "eval_every", "threads",

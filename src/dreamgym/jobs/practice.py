@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from dreamgym.rollout.groups import Group
 from dreamgym.tasks.refill import unheard
 from dreamgym.train.loop import Practice, Probe, Sight, TaskSampler
 from dreamgym.train.tokens import environment_rewards, outcome_rewards
-from dreamgym.types import Source, Split, Task, derive_seed
+from dreamgym.types import Source, Split, Task, Trajectory, derive_seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class Grounds:
     dream: Dream | None = None
     offline: int = 0
     """Real transitions that were made before, for the dream to learn from and to remember."""
+    store: ExperienceStore | None = None
+    """The one that the settings name for what is made for real."""
 
 
 async def open_grounds(
@@ -72,13 +74,16 @@ async def open_grounds(
     sampler = make_sampler(config, tasks, dream=dream, on_event=on_event)
     practice = _practised(config, dream.world, answerer, sampler)
     practice = replace(practice, refused_offline=refused)
-    if not wanted.then_real or real is None:
+    if real is None or not (wanted.then_real or wanted.store):
         return Grounds(practice, None, dream, offline)
-    then = await _real_practice(config, real, on_event)
     store = build.make_store(Path(wanted.store) if wanted.store else own, config.replay)
     stack.callback(store.close)
+    named = store if wanted.store else None
+    if not wanted.then_real:
+        return Grounds(practice, None, dream, offline, named)
+    then = await _real_practice(config, real, on_event)
     then = replace(then, remember=rememberer(store, config.train.algo))
-    return Grounds(practice, then, dream, offline)
+    return Grounds(practice, then, dream, offline, named)
 
 
 async def _real_practice(config: RunConfig, real: RealWorld, on_event: EventSink) -> Practice:
@@ -107,17 +112,24 @@ def rememberer(store: ExperienceStore, algo: str) -> Callable[[int, Sequence[Gro
     """Return what keeps the episodes of a step as real experience, under the step's name."""
 
     def remember(step: int, groups: Sequence[Group]) -> None:
-        kept = [
-            replace(one, provenance=replace(one.provenance, behaviour=f"{algo}@{step}"))
-            for group in groups
-            for one in group.episodes
-            if one.error is None and one.steps
-        ]
-        for refusal in store.add(kept).refused:
-            if refusal.index is None:
-                raise ReplayError(f"{store.path} refuses an episode: {refusal.reason}")
+        played = [one for group in groups for one in group.episodes]
+        keep_episodes(
+            store,
+            [
+                replace(one, provenance=replace(one.provenance, behaviour=f"{algo}@{step}"))
+                for one in played
+            ],
+        )
 
     return remember
+
+
+def keep_episodes(store: ExperienceStore, episodes: Iterable[Trajectory]) -> None:
+    """Store episodes, none twice; those that broke or were over at once hold no experience."""
+    kept = [one for one in episodes if one.error is None and one.steps]
+    for refusal in store.add(kept).refused:
+        if refusal.index is None:
+            raise ReplayError(f"{store.path} refuses an episode: {refusal.reason}")
 
 
 def _practised(

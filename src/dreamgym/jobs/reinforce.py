@@ -78,7 +78,7 @@ async def run_rl(
         probe = await make_probe(config, real, card, llm) if real and wanted.eval_every else None
         watch: Watch | None = None
         if wanted.watch != "off" and grounds.dream is not None and real is not None:
-            watch = make_watch(config, grounds.dream, real, card, llm)
+            watch = make_watch(config, grounds.dream, real, card=card, llm=llm, store=grounds.store)
         run.begin()
 
         def keep(name: str) -> None:

@@ -1,6 +1,7 @@
 """The experience replay buffer: stored transitions, their vectors, and the search over them."""
 
 from dreamgym.replay.buffer import ExperienceStore, GroupStats, open_store
+from dreamgym.replay.duplicate import copy_store
 from dreamgym.replay.embed import HashingEmbedder
 from dreamgym.replay.intake import AddReport, Capacity
 from dreamgym.replay.lookup import Hit, Query
@@ -15,5 +16,6 @@ __all__ = [
     "Hit",
     "Query",
     "Snapshot",
+    "copy_store",
     "open_store",
 ]

@@ -396,7 +396,7 @@ async def _look(
 async def _watch(progress: Progress, watch: Watch, plan: LoopPlan) -> tuple[Progress, Figures, str]:
     """Compare the dream with reality; also return why it is no longer to be trusted, or nothing."""
     began = time.monotonic()
-    reading = await watch()
+    reading = await watch(progress.step)
     mistrust = plan.watch.mistrust(reading)
     figures = {**reading.figures, "gap/wins": float(reading.wins)}
     if reading.precision is not None:

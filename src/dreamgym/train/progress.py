@@ -27,8 +27,8 @@ class Sight:
 
 Probe = Callable[[], Awaitable[Sight]]
 """Plays the policy as it is now on tasks that it does not practise."""
-Watch = Callable[[], Awaitable[Reading]]
-"""Compares the dream with reality on what the policy does in it now."""
+Watch = Callable[[int], Awaitable[Reading]]
+"""Compares the dream with reality on what the policy does in it after so many steps."""
 
 
 @dataclass(frozen=True, slots=True)

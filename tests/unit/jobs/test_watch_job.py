@@ -10,6 +10,7 @@ from stairs_engine import HEIGHT, Engine, dreaming, look
 from dreamgym.agents.policy_card import Choose, PolicyCard
 from dreamgym.agents.policy_prompt import MARKS
 from dreamgym.config import load_config
+from dreamgym.envs.world import WorldInfo
 from dreamgym.errors import ConfigError, EnvError
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import Style
@@ -20,7 +21,8 @@ from dreamgym.models.llama import Llama
 from dreamgym.models.llama_files import LlamaShape
 from dreamgym.models.start import set_start_weights
 from dreamgym.models.tokenizer import train_word_tokenizer
-from dreamgym.types import Observation, Opening, Split
+from dreamgym.replay import open_store
+from dreamgym.types import Observation, Opening, Source, Split
 
 ENGINE = Engine("stairs")
 TASKS = tuple(ENGINE.tasks(Split.TRAIN))
@@ -34,6 +36,9 @@ class Stairs:
 
     async def open(self, task):
         return Climb(ENGINE.open(task), self)
+
+    async def info(self):
+        return WorldInfo("stairs", "stairs 1", "plain")
 
 
 class Climb:
@@ -68,7 +73,7 @@ def policy():
     return LocalLLM(model, words, tick_seconds=0.0), {"frames": [up], "layout": [], "names": []}
 
 
-def read(policy, world, *more):
+def read(policy, world, *more, store=None, step=10):
     llm, knows = policy
     card = PolicyCard("stairs", choose=Choose.KNOWN, knows=knows)
     config = load_config(
@@ -78,7 +83,7 @@ def read(policy, world, *more):
         ExperienceModel(dreaming(), style=Style.FULL), openings=opening, ledger=False
     )
     dream = SimpleNamespace(world=dreamt, tasks=lambda split: TASKS)
-    return asyncio.run(make_watch(config, dream, world, card, llm)())
+    return asyncio.run(make_watch(config, dream, world, card=card, llm=llm, store=store)(step))
 
 
 def test_an_honest_dream_is_found_honest(policy):
@@ -107,3 +112,27 @@ def test_a_watch_that_sees_nothing_says_so(policy):
 def test_only_practised_tasks_are_told_again(policy):
     reading = read(policy, Stairs(), "rl.tasks='stairs#4'", "rl.watch_episodes=2")
     assert reading.wins == 2
+
+
+def test_what_is_told_again_for_real_is_kept_as_real_experience(policy, tmp_path):
+    with open_store(tmp_path / "kept.sqlite") as store:
+        reading = read(policy, Stairs(broken=True), store=store, step=10)
+        read(policy, Stairs(broken=True), store=store, step=10)  # again, after a crash
+        first = list(store.trajectories())
+        read(policy, Stairs(), store=store, step=20)
+        later = list(store.trajectories())[len(first) :]
+    assert len(first) == len(later) == 8
+    assert sum(len(one.steps) for one in first) == reading.transitions
+    for one, step, won in ((first[0], 10, False), (later[0], 20, True)):
+        made = one.provenance
+        assert (made.source, made.behaviour) == (Source.REAL, f"sft@watch{step}")
+        assert (made.engine, made.mapper) == ("stairs 1", "plain")
+        assert (one.task.goal, one.task.first_state) == ("climb to the top", None)
+        assert one.success is won
+
+
+def test_an_episode_that_broke_is_not_kept(policy, tmp_path):
+    with open_store(tmp_path / "kept.sqlite") as store:
+        with pytest.raises(ConfigError, match="every episode"):
+            read(policy, Stairs(gone=True), store=store)
+        assert list(store.trajectories()) == []

@@ -135,7 +135,7 @@ def test_a_world_that_only_fails_stops_the_run_instead_of_going_on_for_ever():
 def readings(*found):
     left = iter(found)
 
-    async def watch():
+    async def watch(step):
         return Reading(next(left), 9, 5, {"gap/refused": 0.1})
 
     return watch
@@ -217,7 +217,7 @@ def test_a_loop_killed_around_the_switch_goes_on_as_if_nothing_had_been(tmp_path
     async def steady():
         return Sight(0.5, 7)
 
-    async def sure():
+    async def sure(step):
         return Reading(1.0, 9, 5)
 
     whole, rows, weights = loop("whole")
