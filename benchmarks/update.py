@@ -60,10 +60,9 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=-1, help="-1 shows all earlier turns")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    print(
-        "| turns | episodes | tokens | weaving s | credit s | update s | tokens per second | turns per second |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
+    columns = ("turns", "episodes", "tokens", "weaving s", "credit s", "update s",
+               "tokens per second", "turns per second")  # fmt: skip
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     for turns in options.turns:
         rng = np.random.default_rng(turns)
         model = make_tiny(options.preset, VOCABULARY, seed=0)
