@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from dreamgym.jobs.stages import Tick
     from dreamgym.runs import RunDir
 
-GATE_SHUT = 3
-"""The exit status of a demo whose audit found the dream not fit to train in."""
 ALFWORLD = "alfworld"
 
 Fresh = Annotated[bool, typer.Option("--fresh", help="Throw an earlier demo away and start anew.")]
@@ -118,4 +116,4 @@ def show(console: Console, outcome: DemoOutcome, place: Path) -> None:
     told = f"What the audit found is in {place / 'audit' / AUDIT}. A dream gets better with more "
     told += "experience (--set collect.episodes=...) and more updates (--set fit.steps=...)."
     console.print(told, markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(GATE_SHUT)
+    raise typer.Exit(options.GATE_SHUT)

@@ -22,6 +22,8 @@ from dreamgym.types import digest
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """How systems say that nothing more can be written."""
+GATE_SHUT = 3
+"""The exit status where an audit found a dream not fit to train in."""
 TRY_AGAIN = 75
 """The exit status of a run whose language model stayed away or whose budget is spent."""
 

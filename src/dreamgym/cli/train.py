@@ -11,6 +11,7 @@ from rich.console import Console
 from dreamgym.cli import options
 from dreamgym.cli.train_dpo import prefer_with_bar, show_preferred
 from dreamgym.cli.train_rl import reinforce_with_bar, show_reinforced
+from dreamgym.cli.train_rounds import show_rounds, train_in_rounds
 from dreamgym.cli.train_sft import clone_with_bars, show_cloned
 from dreamgym.config import dump_toml
 
@@ -46,6 +47,10 @@ ThenReal = Annotated[
     int | None,
     typer.Option("--then-real", help="After the dream, at most so many real transitions."),
 ]
+Rounds = Annotated[
+    int | None,
+    typer.Option("--rounds", help="Rounds at most; the dream is fitted again between them."),
+]
 ByCurriculum = Annotated[
     bool, typer.Option("--curriculum", help="Practise what is neither too easy nor too hard.")
 ]
@@ -62,6 +67,7 @@ def train(
     world: World = None,
     gate: Gate = None,
     then_real: ThenReal = None,
+    rounds: Rounds = None,
     curriculum: ByCurriculum = False,
     seed: options.Seed = None,
     out: options.Out = None,
@@ -80,13 +86,16 @@ def train(
         "rl.world": _absolute(world, "real"),
         "rl.gate": _absolute(gate, "off"),
         "rl.then_real": then_real,
+        "rl.rounds": rounds,
         "curriculum.on": curriculum or None,
         "env.spec": env,
         "policy.model": _absolute(str(start), "smollm2") if start else model,
         "seed": seed,
         "replay.store": str(options.store_at(store).absolute()) if store else None,
     }
-    resolved = options.resolve_config(preset, config, settings, flags)
+    # Whose steps they are is not known yet, but settings of [rl] are checked against them.
+    guess = {**flags, "rl.steps": steps and max(1, steps)}
+    resolved = options.resolve_config(preset, config, settings, guess)
     section = {"sft": "train", "dpo": "dpo"}.get(resolved.train.algo, "rl")
     flags[f"{section}.steps"] = steps
     resolved = options.resolve_config(preset, config, settings, flags)
@@ -96,7 +105,9 @@ def train(
         return
     run = options.open_run_for("train", resolved, out=out, resume=resume)
     with options.running(run, resumable=True):
-        if section == "rl":
+        if section == "rl" and resolved.rl.rounds > 1:
+            show_rounds(console, train_in_rounds(resolved, run, console))
+        elif section == "rl":
             show_reinforced(console, reinforce_with_bar(resolved, run, console), resolved)
         elif section == "dpo":
             show_preferred(console, prefer_with_bar(resolved, run, console), resolved)

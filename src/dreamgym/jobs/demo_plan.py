@@ -11,10 +11,10 @@ from pathlib import Path
 
 from dreamgym.config import RunConfig
 from dreamgym.envs.spec import parse_spec
-from dreamgym.jobs.stages import Stage
+from dreamgym.jobs.stages import STORE, Stage
 from dreamgym.types import Split
 
-STORE, HELD_STORE = "experience.sqlite", "held_out.sqlite"
+HELD_STORE = "held_out.sqlite"
 WALKS_PER_TASK = 5
 """Random walks of each held-out task: the dream knows its rooms, and nobody learns from them."""
 

@@ -29,6 +29,8 @@ from dreamgym.runs import RunDir, open_run
 from dreamgym.runs.versions import installed_versions
 from dreamgym.train.progress import Progress
 
+STORE = "experience.sqlite"
+"""Where a run keeps the experience of all its stages."""
 COMMANDS = {
     "collect": "collect",
     "sft": "train",
@@ -172,11 +174,12 @@ def _reinforce(stage: Stage, run: RunDir, on_tick: OnTick) -> None:
     wanted = stage.config.rl
 
     def row(state: Progress, figures: dict[str, float]) -> None:
-        if state.stage or wanted.then_real:
-            share = state.real_steps / wanted.then_real
+        if state.stage:
+            share = 0.5 + 0.5 * state.real_steps / wanted.then_real
             note = f"{state.real_steps} of {wanted.then_real} real transitions"
         else:
-            share, note = state.step / wanted.steps, f"step {state.step} of {wanted.steps}"
+            share = state.step / wanted.steps * (0.5 if wanted.then_real else 1.0)
+            note = f"step {state.step} of {wanted.steps}"
         on_tick(Tick(stage, min(1.0, share), note, {"step": float(state.step), **figures}))
 
     asyncio.run(run_rl(stage.config, run, on_row=row))
