@@ -77,7 +77,7 @@ def load_card(folder: Path) -> DreamCard:
     return card
 
 
-_LATER = ("in_full", "beside", "layout", "out_of_place", "goal_needs")
+_LATER = ("in_full", "beside", "layout", "out_of_place", "goal_needs", "several")
 
 
 def _read(plain: Mapping[str, Any]) -> DreamCard:

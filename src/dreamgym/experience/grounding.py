@@ -17,13 +17,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dreamgym.experience.hints import goal_words, missing_words
+from dreamgym.experience.hints import content_words, goal_words, missing_words
 from dreamgym.experience.ledger import only_named
 from dreamgym.experience.phrases import cut, mentions, places, whole
 from dreamgym.experience.prompt import unmarked
 from dreamgym.experience.roles import headings, never_worked, situation
 from dreamgym.protocols import Reference
-from dreamgym.states import body_of, items, page_name, split_said
+from dreamgym.states import body_of, items, page_name, split_said, without_number
 from dreamgym.types import Origin, Transition
 
 OFTEN = 20
@@ -74,6 +74,9 @@ class KnownKinds:
     goal_needs: frozenset[str] = frozenset()
     """Words of goals that were said of something there whenever such a goal was achieved, and that
     several times: `ladle`, but not `find`. A word that no recorded goal has is not among them."""
+    several: frozenset[str] = frozenset()
+    """Words of goals that were often achieved, and only ever by an action on one of several things
+    of a name: `two`."""
 
     @classmethod
     def from_transitions(cls, transitions: Iterable[Transition]) -> KnownKinds:
@@ -129,6 +132,7 @@ class KnownKinds:
                 ((one.state, one.action, one.refused) for one in transitions), layout, times=TRIED
             ),
             goal_needs=_goal_needs(one for one in transitions if one.success),
+            several=_several(one for one in transitions if one.success),
         )
 
     def misleads(self, state: str, action: str, next_state: str) -> bool:
@@ -140,7 +144,10 @@ class KnownKinds:
 
     def unmet(self, goal: str, state: str, action: str) -> tuple[str, ...]:
         """Return the words of a goal without which it was never achieved, and that are missing."""
-        return tuple(sorted(missing_words(goal, state, action) & self.goal_needs))
+        lacking = missing_words(goal, state, action) & self.goal_needs
+        if alike(state, action) < 2:
+            lacking |= self.several.intersection(content_words(goal))
+        return tuple(sorted(lacking))
 
     def must_be_on_record(self, state: str, next_state: str) -> str:
         """Return the name of a page that a step merely names and that is never bare, or nothing."""
@@ -156,6 +163,24 @@ def _goal_needs(won: Iterable[Transition]) -> frozenset[str]:
         met.update(goal_words(one.goal, one.state, one.action).split())
         missed |= missing_words(one.goal, one.state, one.action)
     return frozenset(word for word, times in met.items() if times >= TRIED) - missed
+
+
+def _several(won: Iterable[Transition]) -> frozenset[str]:
+    times, alone = Counter[str](), set[str]()
+    for one in won:
+        words = content_words(one.goal)
+        times.update(words)
+        if alike(one.state, one.action) < 2:
+            alone.update(words)
+    return frozenset(word for word, count in times.items() if count >= OFTEN) - alone
+
+
+def alike(state: str, action: str) -> int:
+    """Return how many things in sight have the name, numbers apart, of the action's first thing."""
+    first = next(iter(cut(action).phrases), "")
+    name = without_number(first)
+    names = {one.strip() for one in _NAMES.split(body_of(state))}
+    return sum(mentions(one, name) for one in names) if name else 0
 
 
 def unnamed(sight: str, phrase: str) -> str:

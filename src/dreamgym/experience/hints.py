@@ -35,14 +35,15 @@ def goal_words(goal: str, state: str, action: str) -> str:
         if is_carrying(item) or any(mentions(thing, phrase) for phrase in phrases)
     ]
     words = set(_WORD.findall(" ".join([*phrases, *sight]).lower()))
-    return " ".join(one for one in _content(goal) if one in words)
+    return " ".join(one for one in content_words(goal) if one in words)
 
 
 def missing_words(goal: str, state: str, action: str) -> frozenset[str]:
     """Return the other words of a goal."""
-    return frozenset(_content(goal)) - set(goal_words(goal, state, action).split())
+    return frozenset(content_words(goal)) - set(goal_words(goal, state, action).split())
 
 
-def _content(goal: str) -> list[str]:
+def content_words(goal: str) -> list[str]:
+    """Return the words of a goal that mean something by themselves, each once."""
     words = dict.fromkeys(_WORD.findall(goal.lower()))
     return [word for word in words if word not in SMALL | ARTICLES]

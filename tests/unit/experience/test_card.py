@@ -23,6 +23,7 @@ def a_card():
         layout=frozenset({"places"}),
         out_of_place=frozenset({"open _; _ open:; free"}),
         goal_needs=frozenset({"ladle"}),
+        several=frozenset({"two"}),
     )
     switches = Switches(history=False, window=3)
     return DreamCard("twx/coin", "/some/store", "hashing", Style.COMPACT, switches, 2, known)
