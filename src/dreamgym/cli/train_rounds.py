@@ -36,8 +36,7 @@ def train_in_rounds(config: RunConfig, run: RunDir, console: Console) -> Rounds:
                 bars[name] = shown.enter_context(progress(console, label, total=_WHOLE))
             # Only the last tick of a stage says nothing, and is its end.
             most = _WHOLE - 1 if tick.note else _WHOLE
-            note = "(done before)" if tick.reused else tick.note
-            bars[name](min(most, round(_WHOLE * tick.share)), note=note)
+            bars[name](min(most, round(_WHOLE * tick.share)), note=tick.note)
 
         return run_rounds(config, run, on_tick=tick)
 
