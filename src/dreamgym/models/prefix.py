@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dreamgym.models.cache import CacheShape, KVCache, zeros
 from dreamgym.models.requirement import torch
 
@@ -61,16 +63,21 @@ class PrefixMemory:
 
         The last token of a sequence is always left out: someone wants to know what follows it.
         """
-        places: dict[int, int] = {}
+        runs: list[tuple[int, int, np.ndarray]] = []
         per_row = cache.columns // BLOCK
         for row, ids in enumerate(rows):
             trail = self._trail(ids[:-1])
             self._touch(trail)
             cache.lengths[row] = len(trail) * BLOCK
-            places.update({row * per_row + n: block.slot for n, (_, block) in enumerate(trail)})
-        for held, pool in self._layers(cache, bool(places)):
-            found = pool.index_select(0, torch.tensor(list(places.values())))
-            held.index_copy_(0, torch.tensor(list(places)), found)
+            if trail:
+                first = row * per_row
+                slots = np.array([block.slot for _, block in trail])
+                runs.append((first, first + len(trail), slots))
+        for held, pool in self._layers(cache, bool(runs)):
+            target, source = held.numpy(), pool.numpy()
+            for first, last, slots in runs:
+                # Straight to its place: what is remembered is too much to be copied twice.
+                np.take(source, slots, axis=0, out=target[first:last], mode="clip")
 
     def keep(self, rows: Sequence[Sequence[int]], cache: KVCache) -> None:
         """Remember the whole blocks of sequences whose tokens the first rows of a cache hold."""
