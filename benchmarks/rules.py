@@ -61,7 +61,7 @@ def rules(known: KnownKinds, steps: list[Transition]) -> str:
         return f"{sum(hits)}/{len(some)}"
 
     def denied(some: list[Transition]) -> str:
-        hits = (bool(known.unmet(one.goal, one.state, one.action)) for one in some)
+        hits = (bool(known.goals.lacking(one.goal, one.state, one.action)) for one in some)
         return f"{sum(hits)}/{len(some)}"
 
     won = [one for one in steps if one.success]

@@ -170,6 +170,7 @@ def _speaker(llm: LLM, card: DreamCard, config: DreamConfig) -> ExperienceModel:
         max_tokens=config.longest_answer or LONGEST_ANSWER[card.style],
         temperature=config.temperature,
         jobs=card.jobs,
+        goals=card.known.goals,
         vary_goals=card.vary_goals,
     )
 

@@ -24,6 +24,7 @@ STATUS = ("closed", "locked", "off", "on", "open")
 """What states write to say how a thing is, in place of a list or after its name."""
 _AROUND_A_PLACE = re.compile(rf"^(?:at|in|on)\s+|\s+(?:{'|'.join(STATUS)})$", re.IGNORECASE)
 
+_BETWEEN_NAMES = re.compile(r"[\n:;,()]")
 _NUMBER = re.compile(r"\s+\d+$")
 _KEPT = 8192
 """Texts whose parts are remembered: a state is looked at many times while it is current."""
@@ -107,6 +108,11 @@ def place_name(text: str) -> str:
 def any_of(names: Iterable[str]) -> str:
     """Return a pattern of names, the longest first: `pepper` is not a name in `black pepper`."""
     return "|".join(map(re.escape, sorted(names, key=lambda name: (-len(name), name))))
+
+
+def names_in(text: str) -> list[str]:
+    """Return what stands between the signs of a state: the names of things, and of places."""
+    return [one.strip() for one in _BETWEEN_NAMES.split(text) if one.strip()]
 
 
 def without_number(phrase: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dreamgym.errors import ConfigError
+from dreamgym.experience.goals import GoalNeeds
 from dreamgym.experience.grounding import KnownKinds
 from dreamgym.experience.prompt import PROMPT_DIGEST, Style, Switches
 from dreamgym.experience.task_prompt import TASK_PROMPT_DIGEST, Job
@@ -48,11 +49,15 @@ class DreamCard:
         plain: dict[str, Any] = asdict(self)
         plain["style"] = str(self.style)
         plain["jobs"] = [str(job) for job in self.jobs]
-        plain["known"] = {
-            name: sorted(value) if isinstance(value, frozenset) else value
-            for name, value in plain["known"].items()
-        }
+        plain["known"] = _sorted(plain["known"])
         write_atomically(folder / CARD, json.dumps(plain, indent=1, ensure_ascii=False) + "\n")
+
+
+def _sorted(known: Any) -> Any:
+    """Return what is known with lists in place of sets, for JSON."""
+    if isinstance(known, dict):
+        return {name: _sorted(value) for name, value in known.items()}
+    return sorted(known) if isinstance(known, frozenset) else known
 
 
 def load_card(folder: Path) -> DreamCard:
@@ -77,7 +82,7 @@ def load_card(folder: Path) -> DreamCard:
     return card
 
 
-_LATER = ("in_full", "beside", "layout", "out_of_place", "goal_needs", "several")
+_LATER = ("in_full", "beside", "layout", "out_of_place")
 
 
 def _read(plain: Mapping[str, Any]) -> DreamCard:
@@ -98,6 +103,9 @@ def _read(plain: Mapping[str, Any]) -> DreamCard:
             bare=None if known["bare"] is None else frozenset(known["bare"]),
             # Dreams from before these rules know nothing about them.
             **{name: frozenset(known.get(name, ())) for name in _LATER},
+            goals=GoalNeeds(
+                **{name: frozenset(found) for name, found in known.get("goals", {}).items()}
+            ),
         ),
         jobs=_jobs(plain),
         vary_goals=plain.get("vary_goals", False),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from dreamgym.experience.phrases import mentions
 from dreamgym.states import COLON
 
 _COMMA = ", "
@@ -60,10 +61,14 @@ def with_thing(item: str, thing: str) -> str:
 def without_thing(item: str, thing: str, *, empty: str) -> str:
     """Return the item with one thing less. Raises `ValueError` for a thing that is not there.
 
-    A thing may be named without its state, or with another: `cup 1` for `cup 1 (clean)`.
+    A thing may be named without its state, or with another: `cup 1` for `cup 1 (clean)`; or by a
+    part of its name, where only one has it: `potato` for `fried potato`.
     """
     head, old = _split(item)
     meant = [one for one in old if one == thing] or [one for one in old if bare(one) == bare(thing)]
+    if not meant:
+        meant = [one for one in old if mentions(one, thing)]
+        meant = meant if len(meant) == 1 else []
     if not meant:
         raise ValueError(f"'{thing[:60]}' is not in the list of '{item[:60]}'")
     new = list(old)

@@ -17,20 +17,19 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dreamgym.experience.hints import content_words, goal_words, missing_words
+from dreamgym.experience.goals import GoalNeeds
 from dreamgym.experience.ledger import only_named
 from dreamgym.experience.phrases import cut, mentions, places, whole
 from dreamgym.experience.prompt import unmarked
 from dreamgym.experience.roles import headings, never_worked, situation
 from dreamgym.protocols import Reference
-from dreamgym.states import body_of, items, page_name, split_said, without_number
+from dreamgym.states import body_of, items, names_in, page_name, split_said
 from dreamgym.types import Origin, Transition
 
 OFTEN = 20
 """Times that a kind of action must have worked before a rule is read off its things."""
 TRIED = 5
-"""Times without exception that make a rule of how the things of an action stand, or of a word of
-the goal."""
+"""Times without exception that make a rule of how the things of an action stand."""
 LONGEST = 200
 """Characters of an action; whatever is longer is no command but a text."""
 
@@ -71,12 +70,8 @@ class KnownKinds:
     """Headings that most states have: see `roles.headings`."""
     out_of_place: frozenset[str] = frozenset()
     """Situations in which an action was tried often and always refused: see `roles.situation`."""
-    goal_needs: frozenset[str] = frozenset()
-    """Words of goals that were said of something there whenever such a goal was achieved, and that
-    several times: `ladle`, but not `find`. A word that no recorded goal has is not among them."""
-    several: frozenset[str] = frozenset()
-    """Words of goals that were often achieved, and only ever by an action on one of several things
-    of a name: `two`."""
+    goals: GoalNeeds = GoalNeeds()
+    """What goals were never achieved without."""
 
     @classmethod
     def from_transitions(cls, transitions: Iterable[Transition]) -> KnownKinds:
@@ -131,8 +126,7 @@ class KnownKinds:
             out_of_place=never_worked(
                 ((one.state, one.action, one.refused) for one in transitions), layout, times=TRIED
             ),
-            goal_needs=_goal_needs(one for one in transitions if one.success),
-            several=_several(one for one in transitions if one.success),
+            goals=GoalNeeds.from_successes(one for one in transitions if one.success),
         )
 
     def misleads(self, state: str, action: str, next_state: str) -> bool:
@@ -142,45 +136,12 @@ class KnownKinds:
             return False
         return not says_where(state, action, name)
 
-    def unmet(self, goal: str, state: str, action: str) -> tuple[str, ...]:
-        """Return the words of a goal without which it was never achieved, and that are missing."""
-        lacking = missing_words(goal, state, action) & self.goal_needs
-        if alike(state, action) < 2:
-            lacking |= self.several.intersection(content_words(goal))
-        return tuple(sorted(lacking))
-
     def must_be_on_record(self, state: str, next_state: str) -> str:
         """Return the name of a page that a step merely names and that is never bare, or nothing."""
         if self.bare is None:
             return ""
         name = only_named(state, next_state)
         return "" if without_numbers(name) in self.bare else name
-
-
-def _goal_needs(won: Iterable[Transition]) -> frozenset[str]:
-    met, missed = Counter[str](), set[str]()
-    for one in won:
-        met.update(goal_words(one.goal, one.state, one.action).split())
-        missed |= missing_words(one.goal, one.state, one.action)
-    return frozenset(word for word, times in met.items() if times >= TRIED) - missed
-
-
-def _several(won: Iterable[Transition]) -> frozenset[str]:
-    times, alone = Counter[str](), set[str]()
-    for one in won:
-        words = content_words(one.goal)
-        times.update(words)
-        if alike(one.state, one.action) < 2:
-            alone.update(words)
-    return frozenset(word for word, count in times.items() if count >= OFTEN) - alone
-
-
-def alike(state: str, action: str) -> int:
-    """Return how many things in sight have the name, numbers apart, of the action's first thing."""
-    first = next(iter(cut(action).phrases), "")
-    name = without_number(first)
-    names = {one.strip() for one in _NAMES.split(body_of(state))}
-    return sum(mentions(one, name) for one in names) if name else 0
 
 
 def unnamed(sight: str, phrase: str) -> str:
@@ -190,13 +151,10 @@ def unnamed(sight: str, phrase: str) -> str:
     """
     rests = [
         " ".join(whole(phrase).sub(" ", name, count=1).split())
-        for name in _NAMES.split(sight)
+        for name in names_in(sight)
         if mentions(name, phrase)
     ]
     return min(rests, key=len, default="")
-
-
-_NAMES = re.compile(r"[\n:;,()]")
 
 
 def says_where(state: str, action: str, page: str) -> bool:

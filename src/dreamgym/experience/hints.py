@@ -8,6 +8,7 @@ compare two texts, which small models do badly. Nothing here knows an environmen
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from dreamgym.experience.contents import things_of
 from dreamgym.experience.phrases import ARTICLES, SMALL, cut, mentions
@@ -25,8 +26,20 @@ def differences(state: str, recorded: str) -> str:
     return SEPARATOR.join([*lacking, *new][:_MOST_ITEMS])
 
 
-def goal_words(goal: str, state: str, action: str) -> str:
-    """Return the words of a goal that are said of an action's things, or of what is carried."""
+def goal_hint(goal: str, state: str, action: str, *, lacking: Sequence[str] | None) -> str:
+    """Return which words of a goal are said of an action's things, or of what is carried.
+
+    Before them, where somebody can tell, whether the goal lacks anything: see `goals.py`.
+    """
+    said = said_of(state, action)
+    words = " ".join(one for one in content_words(goal) if one in said)
+    if lacking is None:
+        return f"goal: {words}"
+    return f"goal {'lacks ' + ' '.join(lacking) if lacking else 'has all'}: {words}"
+
+
+def said_of(state: str, action: str) -> frozenset[str]:
+    """Return the words that are said of an action's things, or of what is carried."""
     phrases = cut(action).phrases
     sight = [
         thing
@@ -34,13 +47,7 @@ def goal_words(goal: str, state: str, action: str) -> str:
         for thing in (*things_of(item), item.partition(COLON)[0])
         if is_carrying(item) or any(mentions(thing, phrase) for phrase in phrases)
     ]
-    words = set(_WORD.findall(" ".join([*phrases, *sight]).lower()))
-    return " ".join(one for one in content_words(goal) if one in words)
-
-
-def missing_words(goal: str, state: str, action: str) -> frozenset[str]:
-    """Return the other words of a goal."""
-    return frozenset(content_words(goal)) - set(goal_words(goal, state, action).split())
+    return frozenset(_WORD.findall(" ".join([*phrases, *sight]).lower()))
 
 
 def content_words(goal: str) -> list[str]:

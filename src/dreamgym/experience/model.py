@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from dreamgym.errors import JobNotTaught, ReplyFormatError
+from dreamgym.experience.goals import GoalNeeds
 from dreamgym.experience.ledger import Pages, resolve
 from dreamgym.experience.prompt import (
     END,
@@ -51,6 +52,7 @@ class ExperienceModel:
         max_tokens: the longest reply.
         temperature: 0 gives identical replies to identical questions.
         jobs: what it was taught or can be prompted to do; the others raise `JobNotTaught`.
+        goals: what goals need, for the hints of a model that gets them.
         vary_goals: whether a small model may give a known world another goal, or only another
             beginning; a chat model always may.
     """
@@ -65,6 +67,7 @@ class ExperienceModel:
         max_tokens: int = 1024,
         temperature: float = 0.0,
         jobs: Collection[Job] = tuple(Job),
+        goals: GoalNeeds | None = None,
         vary_goals: bool = False,
     ) -> None:
         self._llm = llm
@@ -74,6 +77,7 @@ class ExperienceModel:
         self._max_tokens = max_tokens
         self._temperature = temperature
         self._jobs = frozenset(jobs)
+        self._goals = goals
         self._vary_goals = vary_goals
 
     @property
@@ -107,6 +111,9 @@ class ExperienceModel:
                 origin=origin,
             )
 
+        if self._goals is not None and self._switches.hints:
+            lacking = self._goals.lacking(query.goal, query.state, query.action)
+            query = replace(query, lacking=lacking)
         request = Request(
             prompt=step_prompt(query, style=self._style, switches=self._switches),
             max_tokens=self._max_tokens,

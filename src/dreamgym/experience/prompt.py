@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dreamgym.experience.edit import Edit, diff, parse, render
-from dreamgym.experience.hints import differences, goal_words
+from dreamgym.experience.hints import differences, goal_hint
 from dreamgym.experience.history import Turn, notes_of
 from dreamgym.experience.phrases import located
 from dreamgym.experience.placeholders import PLACEHOLDERS, named, pointed
@@ -74,6 +74,8 @@ class StepQuery:
     references: tuple[Reference, ...] = ()
     task_id: str = ""
     """References of this very task are facts about it, those of others only alike."""
+    lacking: tuple[str, ...] | None = None
+    """What the goal needs and lacks (`goals.py`), for a hint; None where nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +349,7 @@ def _compact(query: StepQuery, switches: Switches) -> str:
     action = _acted(query.action)
     found = [*located(items(query.state), action)]
     if switches.hints:
-        found.append(f"goal: {goal_words(query.goal, query.state, action)}")
+        found.append(goal_hint(query.goal, query.state, action, lacking=query.lacking))
     where = "\n".join(map(unmarked, found))
     parts.append(f"<act>{action}<at>{_told(where, action, switches)}")
     return "".join(parts) + ("<why>" if switches.reasoning else "<then>")
@@ -440,5 +442,5 @@ def _compact_reward(text: str | None, *, won: bool) -> float:
         raise ValueError(f"<reward> is '{text[:40]}', which is not a number") from None
 
 
-PROMPT_DIGEST = digest("\x1f".join([SYSTEM, *MARKS, "layout 4"]))
+PROMPT_DIGEST = digest("\x1f".join([SYSTEM, *MARKS, "layout 5"]))
 """Changes with the prompts: part of every dreamed record. Raise the layout when it changes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from dreamgym.experience.goals import GoalNeeds
 from dreamgym.experience.history import Turn
 from dreamgym.experience.ledger import Ledger, Pages, shorten
 from dreamgym.experience.prompt import StepAnswer, StepQuery, answer_of
@@ -35,6 +36,7 @@ def samples(
     *,
     look_up: LookUp | None = None,
     record: TaskRecord | None = None,
+    goals: GoalNeeds | None = None,
     name_pages: bool = True,
 ) -> Iterator[Sample]:
     """Yield every step of a trajectory as a sample.
@@ -43,6 +45,7 @@ def samples(
         trajectory: with reasoning on its steps, where reasoning is to be learnt.
         look_up: finds references; without it there are none.
         record: what other trajectories of the task have shown.
+        goals: what goals need, for models that get hints.
         name_pages: a page that ledger or references hold is answered by its name alone, as the
             dream will accept it.
     """
@@ -59,7 +62,13 @@ def samples(
             edit = shorten(answer.edit, one.state, pages=Pages(ledger, recalled, known.told))
             answer = replace(answer, edit=edit)
         query = StepQuery(
-            one.goal, one.state, one.action, history, references=references, task_id=one.task_id
+            one.goal,
+            one.state,
+            one.action,
+            history,
+            references=references,
+            task_id=one.task_id,
+            lacking=goals.lacking(one.goal, one.state, one.action) if goals else None,
         )
         yield Sample(query, answer, one)
         history += (Turn(one.action, split_said(one.next_state)[1], one.refused),)

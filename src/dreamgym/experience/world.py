@@ -311,10 +311,10 @@ class DreamEnv:
         known = self._world.grounding.known if self._world.grounding is not None else None
         if known is None or not prediction.success:
             return prediction
-        unmet = known.unmet(self._task.goal, self._state, action)
-        if not unmet:
+        lacking = known.goals.lacking(self._task.goal, self._state, action)
+        if not lacking:
             return prediction
-        why = f"{prediction.reasoning}; goal-unmet: not achieved, nothing is said of {unmet[0]}"
+        why = f"{prediction.reasoning}; goal-unmet: not achieved, nothing is said of {lacking[0]}"
         return replace(prediction, reasoning=why, done=False, success=False, reward=0.0)
 
     def _contradiction(self, action: str, prediction: Prediction) -> str:

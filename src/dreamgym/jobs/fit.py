@@ -149,6 +149,7 @@ def _lessons(
             f"{store.path} holds no real trajectory of the train split of {env} to learn from. "
             "`dreamgym collect` records some"
         )
+    known = KnownKinds.from_transitions(one for each in learnt for one in each.transitions())
     found: list[Lesson] = []
     with store.snapshot(env=env) as memory:
         for lesson in make_lessons(
@@ -157,6 +158,7 @@ def _lessons(
             references=config.dream.references,
             forget=fit.forget_share,
             thin=fit.thin_share,
+            goals=known.goals if config.dream.hints else None,
         ):
             found.append(lesson)
             if len(found) % 200 == 0 or len(found) == total:
@@ -166,7 +168,6 @@ def _lessons(
     if fit.rename_share:
         steps = with_renamed_share(steps, find_names(learnt), fit.rename_share, seed=config.seed)
     tasks, held_tasks = _task_lessons(config, learnt, held, beside=len(steps))
-    known = KnownKinds.from_transitions(one for each in learnt for one in each.transitions())
     return _Lessons(steps, tasks, [*found[count:], *held_tasks], known, total)
 
 

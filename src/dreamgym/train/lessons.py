@@ -14,6 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from dreamgym.experience.annotate import annotate_by_rule, is_annotated
+from dreamgym.experience.goals import GoalNeeds
 from dreamgym.experience.prompt import MARKS, Style, Switches, step_answer_text, step_prompt
 from dreamgym.experience.recall import OWN_SLOTS, TaskRecord, joined
 from dreamgym.experience.sample import Sample as Lesson
@@ -59,6 +60,7 @@ def make_lessons(
     references: int,
     forget: float = 0.0,
     thin: float = 0.0,
+    goals: GoalNeeds | None = None,
 ) -> Iterator[Lesson]:
     """Yield every step of the trajectories with what memory says about steps like it.
 
@@ -74,11 +76,12 @@ def make_lessons(
         thin: the share of steps whose references of their own task come from a part of its
             episodes, drawn for each. The more episodes a task has, the surer the very same step is
             among them; of a task that is new, something merely similar is.
+        goals: what goals need, where hints are to tell.
     """
     for told in _explained(trajectories):
         if memory is None or not references:
             for trajectory in told:
-                yield from samples(trajectory)
+                yield from samples(trajectory, goals=goals)
             continue
         steps = [one for trajectory in told for one in trajectory.transitions()]
         queries = [Query(one.state, one.action, one.trajectory_id, env=one.env) for one in steps]
@@ -90,7 +93,7 @@ def make_lessons(
             shown = memory.recall(trajectory.task.id, exclude_trajectory=trajectory.id)
             record = TaskRecord(shown)
             look_up = partial(_references, record, others, references, (forget, thin))
-            yield from samples(trajectory, look_up=look_up, record=record)
+            yield from samples(trajectory, look_up=look_up, record=record, goals=goals)
 
 
 def _references(

@@ -61,6 +61,7 @@ def rename(lesson: Lesson, renamer: Renamer) -> Lesson:
             tuple(_turn(one, renamer) for one in query.history),
             references=tuple(_reference(one, renamer) for one in query.references),
             task_id=query.task_id,
+            lacking=None if query.lacking is None else tuple(map(renamer.text, query.lacking)),
         ),
         replace(
             answer,

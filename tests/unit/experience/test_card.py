@@ -7,6 +7,7 @@ import pytest
 
 from dreamgym.errors import ConfigError
 from dreamgym.experience.card import CARD, DreamCard, load_card
+from dreamgym.experience.goals import GoalNeeds
 from dreamgym.experience.grounding import KnownKinds
 from dreamgym.experience.prompt import PROMPT_DIGEST, Style, Switches
 from dreamgym.experience.task_prompt import Job
@@ -22,8 +23,7 @@ def a_card():
         beside=frozenset({"open"}),
         layout=frozenset({"places"}),
         out_of_place=frozenset({"open _; _ open:; free"}),
-        goal_needs=frozenset({"ladle"}),
-        several=frozenset({"two"}),
+        goals=GoalNeeds(frozenset({"heat hot"}), frozenset({"two"})),
     )
     switches = Switches(history=False, window=3)
     return DreamCard("twx/coin", "/some/store", "hashing", Style.COMPACT, switches, 2, known)

@@ -8,6 +8,7 @@ from small_house import GOAL, OPENING, TASK, WAY, page, perfect, rules, transiti
 
 from dreamgym.errors import EnvError, LLMDown, LLMError
 from dreamgym.experience.doubt import Pessimism
+from dreamgym.experience.goals import GoalNeeds
 from dreamgym.experience.grounding import Grounding, KnownKinds
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import Style, Switches
@@ -306,11 +307,11 @@ def test_a_success_without_what_the_goal_names_is_none_and_the_episode_goes_on()
                 "\nRefused: False\nDone: True\nSuccess: True\nReward: 1")  # fmt: skip
 
     def told(*words):
-        known = KnownKinds(frozenset({"take _"}), goal_needs=frozenset(words))
+        known = KnownKinds(frozenset({"take _"}), goals=GoalNeeds(frozenset(words)))
         world = dream(playing(answer=generous), grounding=Grounding(known))
         return play(world, ("take cup",)).steps[0]
 
-    believed, denied = told("cup"), told("coin")
+    believed, denied = told("coin cup"), told("coin coin")
     assert believed.result.success
     assert (denied.result.success, denied.result.terminated, denied.result.reward) == (0, 0, 0)
     assert denied.result.observation == believed.result.observation

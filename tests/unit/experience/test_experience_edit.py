@@ -37,6 +37,12 @@ def test_a_thing_goes_also_when_it_is_named_without_its_state():
         apply(state, parse("/0 cup 3"))
 
 
+def test_a_thing_goes_by_a_part_of_its_name_where_only_one_has_it():
+    assert apply("carrying 1/3: fried potato", parse("/0 potato")) == "carrying 0/3: empty"
+    with pytest.raises(ValueError, match="not in the list"):
+        apply("carrying 2/3: fried potato, raw potato", parse("/0 potato"))
+
+
 def test_a_new_line_beyond_the_end_is_one_at_the_end():
     assert apply("kitchen\ncup", parse("|7 carrying: fork")) == "kitchen\ncup\ncarrying: fork"
     with pytest.raises(ValueError, match="not there"):

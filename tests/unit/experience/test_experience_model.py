@@ -11,6 +11,8 @@ from test_dream_world import check_against_rules, dream, play, playing
 
 from dreamgym.errors import ReplyFormatError
 from dreamgym.experience import ExperienceModel, Pessimism, StepQuery, Style, Switches
+from dreamgym.experience.goals import GoalNeeds
+from dreamgym.experience.sample import samples
 from dreamgym.experience.task_prompt import Example, Variation
 from dreamgym.llm import ScriptedLLM
 from dreamgym.llm.prompt import flat_prompt
@@ -33,6 +35,16 @@ def test_a_compact_reply_is_a_prediction():
     (request,) = llm.requests
     assert request.stop == ("<end>",)
     assert request.seed is None, "nothing is sampled at temperature 0"
+
+
+@pytest.mark.parametrize("hints", [True, False])
+def test_a_model_with_hints_is_told_what_the_goal_lacks(hints):
+    llm, goals = ScriptedLLM([COMPACT]), GoalNeeds(frozenset({f"{GOAL.split()[0]} hot"}))
+    switches = Switches(hints=hints)
+    predict(ExperienceModel(llm, style=Style.COMPACT, switches=switches, goals=goals))
+    assert ("goal lacks hot" in llm.requests[0].prompt) == hints
+    (sample,) = samples(walk("real", ("take cup",)), goals=goals)
+    assert sample.query.lacking == ("hot",), "a lesson says the same"
 
 
 def test_a_small_model_tries_again_by_sampling_and_a_chat_model_by_reading_its_mistake():

@@ -77,7 +77,8 @@ def test_golden_step_prompts(style, case):
 
 
 def test_golden_prompt_with_pointing_and_hints():
-    known, switches = replace(QUERY, task_id="house#0"), Switches(placeholders=True, hints=True)
+    known = replace(QUERY, task_id="house#0", lacking=("coin",))
+    switches = Switches(placeholders=True, hints=True)
     prompt = step_prompt(known, style=Style.COMPACT, switches=switches)
     check_golden("step_compact_hints", flat_prompt(prompt) + "\n")
 

@@ -109,36 +109,6 @@ def test_what_never_worked_where_things_stand_so_is_refused():
     ) is None  # fmt: skip
 
 
-def test_words_that_no_success_lacked_must_be_met():
-    def won(thing):
-        state = f"hall\nbox: empty\ncarrying: red {thing}"
-        step = step_of(state, f"put red {thing} in box")
-        return replace(step, goal=f"find a {thing}, put it in the box", done=True, success=True)
-
-    known = KnownKinds.from_transitions([won("hat")] * TRIED + [won("pen")] * (TRIED - 1))
-    assert known.goal_needs == {"box", "hat"}, "`find` was never met, `pen` too seldom"
-    state, action = won("cup").state, won("cup").action
-    assert known.unmet("put a hat in the box", state, action) == ("hat",)
-    assert known.unmet("put a cup in the box", state, action) == ()
-    assert known.unmet("put a key in the box", state, action) == (), "nobody was ever asked for one"
-
-
-def test_goals_that_took_several_things_are_not_met_by_the_first():
-    def won(goal, there):
-        step = step_of(f"hall\nbox: {there}\ncarrying: hat 2", "put hat 2 in box")
-        return replace(step, goal=goal, done=True, success=True)
-
-    both = won("put two hats in the box", "hat 1")
-    known = KnownKinds.from_transitions(
-        [both] * OFTEN + [won("put a hat in the box", "empty")] + [won("put three hats", "hat 1")]
-    )
-    assert known.several == {"two", "hats"}, "`put` was achieved with one, `three` too seldom"
-    assert known.unmet(both.goal, both.state, both.action) == ()
-    alone = won(both.goal, "pen 1, chat 3").state
-    assert "two" in known.unmet(both.goal, alone, both.action)
-    assert known.unmet("put a hat in the box", alone, both.action) == ()
-
-
 def step_of(state, action):
     """Return a step that was carried out and left everything as it was."""
     return replace(transition(OPENING, "take cup"), state=state, action=action, next_state=state)

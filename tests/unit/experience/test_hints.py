@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from small_house import OPENING, transition
 
-from dreamgym.experience.hints import differences, goal_words
+from dreamgym.experience.hints import differences, goal_hint
 from dreamgym.experience.prompt import StepQuery, Style, Switches, step_prompt
 from dreamgym.replay.lookup import Hit
 
@@ -29,7 +29,15 @@ def test_a_state_differs_in_its_items_and_not_in_what_was_said():
     ],
 )
 def test_words_of_the_goal_that_are_near(goal, action, expected):
-    assert goal_words(goal, CLEAN, action) == expected
+    assert goal_hint(goal, CLEAN, action, lacking=None) == f"goal: {expected}"
+
+
+def test_a_hint_says_what_a_goal_lacks_where_that_is_known():
+    def told(*lacking):
+        return goal_hint("put a hot mug in sink", CLEAN, "move mug 2 to sink 1", lacking=lacking)
+
+    assert told() == "goal has all: mug sink"
+    assert told("hot", "two") == "goal lacks hot two: mug sink"
 
 
 def test_hints_are_in_the_prompt_only_when_asked_for():

@@ -1,0 +1,81 @@
+"""What goals need, learnt from steps that achieved them."""
+
+from dataclasses import replace
+
+from small_house import OPENING, transition
+
+from dreamgym.experience.goals import FEW, MANY, GoalNeeds, alike
+
+
+def won(goal, state, action):
+    step = transition(OPENING, "take cup")
+    return replace(
+        step, goal=goal, state=state, action=action, next_state=state, done=True, success=True
+    )
+
+
+def put(thing, *, goal, there="empty"):
+    return won(goal, f"hall\nbox: {there}\ncarrying: {thing}", f"put {thing.split(' (')[0]} in box")
+
+
+def learnt(*steps):
+    return GoalNeeds.from_successes(steps)
+
+
+def test_words_that_no_success_lacked_must_be_met():
+    hat, pen = (
+        put(f"red {one}", goal=f"find a {one}, put it in the box") for one in ("hat", "pen")
+    )
+    goals = learnt(*[hat] * FEW, *[pen] * (FEW - 1))
+    assert goals.words == {"box box", "hat hat"}, "`find` was never met, `pen` too seldom"
+    cup = put("red cup", goal="")
+    assert goals.lacking("put a hat in the box", cup.state, cup.action) == ("hat",)
+    assert goals.lacking("put a cup in the box", cup.state, cup.action) == ()
+    assert goals.lacking("put a key in the box", cup.state, cup.action) == (), "never asked for"
+
+
+def test_a_word_may_need_another():
+    heat = [put(f"{one} 1 (hot)", goal=f"heat some {one}, put it in box") for one in ("egg", "pie")]
+    cold = put("jam 1", goal="put some jam in box")
+    goals = learnt(*heat * MANY, *[cold] * MANY)
+    assert {pair for pair in goals.words if pair.startswith("heat")} == {"heat hot"}
+    raw = put("egg 1", goal=heat[0].goal)
+    assert goals.lacking(raw.goal, raw.state, raw.action) == ("hot",)
+    assert goals.lacking(heat[0].goal, heat[0].state, heat[0].action) == ()
+    assert "heat hot" not in learnt(*heat * (MANY // 2 - 1), *[cold] * MANY).words, "too few"
+
+
+def test_what_another_word_explains_is_no_need():
+    bottle = put("bottle 1 (cool)", goal="put a cool bottle in box")
+    others = [put(f"{one} 1 (cool)", goal=f"put a cool {one} in box") for one in ("egg", "pie")]
+    plain = put("jam 1", goal="put a jam in box")
+    goals = learnt(*[bottle] * MANY, *others * MANY, *[plain] * MANY)
+    assert "cool cool" in goals.words
+    assert "bottle cool" not in goals.words
+    warm = put("bottle 1", goal="put a bottle in box")
+    assert goals.lacking(warm.goal, warm.state, warm.action) == ()
+
+
+def test_goals_that_took_several_things_are_not_met_by_the_first():
+    both = put("hat 2", goal="put two hats in the box", there="hat 1")
+    goals = learnt(
+        *[both] * MANY,
+        put("hat 2", goal="put a hat in the box"),
+        put("hat 2", goal="put three hats", there="hat 1"),
+    )
+    assert goals.several == {"two", "hats"}, "`put` was achieved with one, `three` too seldom"
+    assert goals.lacking(both.goal, both.state, both.action) == ()
+    alone = put("hat 2", goal="", there="pen 1, chat 3")
+    assert "two" in goals.lacking(both.goal, alone.state, alone.action)
+    assert goals.lacking("put a hat in the box", alone.state, alone.action) == ()
+
+
+def test_things_alike_are_counted_by_name():
+    state = "hall\nbox: hat 1, hat 3 (wet), hatbox 1\ncarrying: hat 2"
+    assert alike(state, "put hat 2 in box") == 3
+    assert alike(state, "look") == 0
+
+
+def test_nothing_is_needed_where_nothing_was_achieved():
+    assert learnt() == GoalNeeds()
+    assert GoalNeeds().lacking("put two hats in the box", OPENING, "take cup") == ()
