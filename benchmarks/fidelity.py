@@ -36,6 +36,8 @@ class Setting:
     """Episodes of the warm-started policy itself that join the record before the fit."""
     clone: tuple[str, ...] = ()
     fit: tuple[str, ...] = ()
+    dream: tuple[str, ...] = ()
+    """How it is dreamt: settings that nothing is fitted for."""
 
 
 POINTING = (
@@ -70,6 +72,7 @@ ENVS = {
         own=1000,
         clone=("policy.choose=known", "train.steps=120"),
         fit=("fit.steps=600", *POINTING),
+        dream=("dream.known_wins=true",),
     ),
     "twc-folds": Setting("twx/twc?numLocations=1&numItemsToPutAway=1", 14),
     "simon": Setting(
@@ -114,7 +117,7 @@ def stages(name: str, seed: int, folder: Path, more: list[str], demos: int) -> l
         ["fit", "--store", store, "--seed", str(seed), "--out", dream,
          *settings("fit.threads=1", *wanted.fit), *more],
         ["audit", "--world", dream, "--data", held, "--policy", policy, "--episodes", "150",
-         *settings("audit.policy_episodes=100", f"audit.max_steps={wanted.steps}"),
+         *settings("audit.policy_episodes=100", f"audit.max_steps={wanted.steps}", *wanted.dream),
          "--seed", str(seed), "--out", str(here / "audit")],
     ]  # fmt: skip
 

@@ -124,10 +124,12 @@ def audited(
     here: Path, dream: Path, name: str, *, steps: int, more: list[str]
 ) -> dict[str, object]:
     """Audit a dream with the study's warm-started policy, and return the figures."""
+    study = ENVS[here.name.rpartition("-")[0]]
     out = here / f"audit-{name.replace(' ', '-')}"
     run(["audit", "--world", str(dream), "--data", str(here / "held_out.sqlite"),
          "--policy", str(here / "warm"), "--set", f"audit.max_steps={steps}",
-         "--set", "audit.luck_episodes=0", *settings(*more), "--out", str(out)])  # fmt: skip
+         "--set", "audit.luck_episodes=0", *settings(*study.dream, *more),
+         "--out", str(out)])  # fmt: skip
     found = json.loads((out / "result.json").read_text())
     one, loop, policy = found["one_step"], found["closed_loop"], found["on_policy"][0]
     figures = {
