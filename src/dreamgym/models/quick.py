@@ -42,7 +42,7 @@ class _Pass:
 
     def spread(self, packed: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
         """Put tokens where they stand."""
-        return packed if self.places is None else whole.index_copy_(0, self.places, packed)
+        return packed if self.places is None else _place(whole, self.places, packed)
 
     def gather(self, whole: torch.Tensor) -> torch.Tensor:
         """Take tokens from where they stand."""
@@ -220,7 +220,16 @@ def _put(held: torch.Tensor, slots: torch.Tensor, pairs: torch.Tensor) -> None:
     width = pairs.shape[1] // 2
     for kind in (0, 1):
         part = pairs[:, kind * width : (kind + 1) * width]
-        held[kind].view(-1, width).index_copy_(0, slots, part)
+        _place(held[kind].view(-1, width), slots, part)
+
+
+def _place(whole: torch.Tensor, places: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Put rows where they belong in a whole.
+
+    By numpy, on the same memory: torch's `index_copy_` takes two to four times as long.
+    """
+    whole.numpy()[places.numpy()] = rows.numpy()
+    return whole
 
 
 def _known(tensor: torch.Tensor | None) -> torch.Tensor:
