@@ -1,7 +1,6 @@
 """The installed command line, run as a user runs it."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -71,23 +70,6 @@ def make_engine(spec):
 '''
 
 
-@pytest.fixture(scope="session")
-def small_start(small_dream, tmp_path_factory):
-    """A copy of the folder of `small_dream`, with `start`: a policy that was cloned a little."""
-    folder = tmp_path_factory.mktemp("start")
-    shutil.copytree(small_dream, folder, dirs_exist_ok=True)
-    words = (
-        "train", "--store", "data", "--demos", "8", "--steps", "14", "--out", "start",
-        "--set", "train.tokens_per_step=384", "--set", "train.threads=1", "--set",
-        "train.behaviour=expert", "--set", "policy.vocabulary=400",
-    )  # fmt: skip
-    done = subprocess.run(
-        [str(DREAMGYM), *words], cwd=folder, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    return folder
-
-
 @pytest.fixture
 def shell(tmp_path):
     """Run `dreamgym ...` in an empty folder; returns the finished process."""
@@ -109,6 +91,32 @@ def shell(tmp_path):
 
     run.folder = tmp_path
     run.environment = environment
+    return run
+
+
+@pytest.fixture
+def inside(tmp_path, monkeypatch, capsys):
+    """Run `dreamgym ...` like `shell`, but in this process: for words that are refused, and reads.
+
+    It is the same `main`, without the seconds that starting it and its imports take each time.
+    """
+    from dreamgym.cli.main import main
+
+    def run(*words: str, check: bool = True, folder=tmp_path):
+        capsys.readouterr()
+        with monkeypatch.context() as patch, pytest.raises(SystemExit) as ended:
+            patch.chdir(folder)
+            patch.setenv("COLUMNS", "200")
+            patch.setenv("NO_COLOR", "1")
+            patch.setattr(sys, "argv", ["dreamgym", *words])
+            patch.setattr(sys, "path", [*sys.path])
+            main()
+        said = capsys.readouterr()
+        done = subprocess.CompletedProcess(words, ended.value.code or 0, said.out, said.err)
+        assert not check or done.returncode == 0, done.stderr + done.stdout
+        return done
+
+    run.folder = tmp_path
     return run
 
 

@@ -58,35 +58,36 @@ def test_an_agent_that_breaks_is_named_and_the_command_fails(
     assert "AgentError" in json.dumps(result["failed" if command == "collect" else "failures"])
 
 
-def test_records_of_others_come_in_and_go_out(shell, recorded):
+def test_records_of_others_come_in_and_go_out(shell, inside, recorded):
     for form in ("native", "messages", "sharegpt", "atif"):
-        shell("export", f"{form}.jsonl", "--store", recorded, "--format", form)
-        shell("import", f"{form}.jsonl", "--store", f"{form}.sqlite")
-        stats = shell("replay", "stats", "--store", f"{form}.sqlite").stdout
+        run = shell if form == "native" else inside
+        run("export", f"{form}.jsonl", "--store", recorded, "--format", form)
+        run("import", f"{form}.jsonl", "--store", f"{form}.sqlite")
+        stats = run("replay", "stats", "--store", f"{form}.sqlite").stdout
         assert "staircase" in stats and "14" in stats
-    assert shell("export", "trl.jsonl", "--store", recorded, "--format", "trl").stdout
-    again = shell("export", "trl.jsonl", "--store", recorded, "--format", "trl", check=False)
+    assert inside("export", "trl.jsonl", "--store", recorded, "--format", "trl").stdout
+    again = inside("export", "trl.jsonl", "--store", recorded, "--format", "trl", check=False)
     assert again.returncode == 1
 
 
-def test_a_bad_import_is_told_by_line_and_leaves_no_store(shell):
+def test_a_bad_import_is_told_by_line_and_leaves_no_store(inside):
     lines = [json.dumps(BRACKETS), "{broken", json.dumps(BRACKETS)]
-    (shell.folder / "bad.jsonl").write_text("\n".join(lines))
-    done = shell("import", "bad.jsonl", "--store", "new.sqlite", check=False)
+    (inside.folder / "bad.jsonl").write_text("\n".join(lines))
+    done = inside("import", "bad.jsonl", "--store", "new.sqlite", check=False)
     assert done.returncode == 1
     assert "1 of 3 records are bad" in done.stderr
     assert "bad.jsonl" in done.stderr and "2" in done.stderr
-    assert not (shell.folder / "new.sqlite").exists()
-    shell("import", "bad.jsonl", "--store", "new.sqlite", "--max-bad-share", "0.5")
-    assert (shell.folder / "new.sqlite").exists()
+    assert not (inside.folder / "new.sqlite").exists()
+    inside("import", "bad.jsonl", "--store", "new.sqlite", "--max-bad-share", "0.5")
+    assert (inside.folder / "new.sqlite").exists()
 
 
-def test_brackets_in_texts_are_printed_as_they_are(shell):
-    (shell.folder / "web.jsonl").write_text(json.dumps(BRACKETS))
-    shell("import", "web.jsonl", "--store", "web.sqlite", "--env", "[e]v")
-    found = shell("replay", "search", "--store", "web.sqlite", "--action", "click[buy now]").stdout
+def test_brackets_in_texts_are_printed_as_they_are(inside):
+    (inside.folder / "web.jsonl").write_text(json.dumps(BRACKETS))
+    inside("import", "web.jsonl", "--store", "web.sqlite", "--env", "[e]v")
+    found = inside("replay", "search", "--store", "web.sqlite", "--action", "click[buy now]").stdout
     assert "click[buy now]" in found and "[bold] one [/x]" in found
-    assert "[e]v" in shell("replay", "stats", "--store", "web.sqlite").stdout
+    assert "[e]v" in inside("replay", "stats", "--store", "web.sqlite").stdout
 
 
 def test_a_store_gets_other_vectors_on_request(shell, recorded):
@@ -94,10 +95,10 @@ def test_a_store_gets_other_vectors_on_request(shell, recorded):
     assert "transitions indexed with hashing" in done.stdout
 
 
-def test_what_there_is_and_what_is_missing(shell):
-    assert "twx/cookingworld" in shell("envs").stdout
+def test_what_there_is_and_what_is_missing(shell, inside):
+    assert "twx/cookingworld" in inside("envs").stdout
     assert "python" in shell("doctor").stdout
-    assert "collect.episodes" in shell("config").stdout
+    assert "collect.episodes" in inside("config").stdout
     assert shell("--version").stdout.startswith("dreamgym 0.")
 
 
@@ -132,15 +133,22 @@ def test_the_contract_of_an_engine_of_ones_own(shell, staircase):
         (("check-env", "py/no_such_module:make"), "no_such_module"),
     ],
 )
-def test_wrong_input_says_what_to_do_and_leaves_nothing(shell, words, message):
-    before = set(os.listdir(shell.folder))
-    done = shell(*words, check=False)
+def test_wrong_input_says_what_to_do_and_leaves_nothing(inside, words, message):
+    before = set(os.listdir(inside.folder))
+    done = inside(*words, check=False)
     assert done.returncode in (1, 2)
     assert message in done.stderr
     assert "Traceback" not in done.stderr
-    left = set(os.listdir(shell.folder)) - before - {"runs"}
+    left = set(os.listdir(inside.folder)) - before - {"runs"}
     assert not left
-    assert not (shell.folder / "runs").exists() or not os.listdir(shell.folder / "runs")
+    assert not (inside.folder / "runs").exists() or not os.listdir(inside.folder / "runs")
+
+
+def test_an_error_ends_the_installed_command_with_a_line_and_a_status(shell):
+    done = shell("collect", "--env", "twx/coim", check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ") and "Did you mean 'coin'" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_model_folder_is_a_policy(shell, staircase):
