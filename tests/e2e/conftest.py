@@ -104,13 +104,14 @@ def inside(tmp_path, monkeypatch, capsys):
 
     def run(*words: str, check: bool = True, folder=tmp_path):
         capsys.readouterr()
-        with monkeypatch.context() as patch, pytest.raises(SystemExit) as ended:
+        with monkeypatch.context() as patch:
             patch.chdir(folder)
             patch.setenv("COLUMNS", "200")
             patch.setenv("NO_COLOR", "1")
             patch.setattr(sys, "argv", ["dreamgym", *words])
             patch.setattr(sys, "path", [*sys.path])
-            main()
+            with pytest.raises(SystemExit) as ended:
+                main()
         said = capsys.readouterr()
         done = subprocess.CompletedProcess(words, ended.value.code or 0, said.out, said.err)
         assert not check or done.returncode == 0, done.stderr + done.stdout
