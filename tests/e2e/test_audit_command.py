@@ -2,10 +2,15 @@
 
 import json
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.slow
+
+DREAMGYM = Path(sys.executable).with_name("dreamgym")
 
 SPEC = "py/coin_corridor:make_engine"
 WALKER = '''
@@ -21,20 +26,32 @@ def make(env, seed):
 '''
 
 
+@pytest.fixture(scope="module")
+def recorded(small_dream, tmp_path_factory):
+    """A folder with held-out episodes beside the engine of the small dream."""
+    folder = tmp_path_factory.mktemp("audit")
+    shutil.copy(small_dream / "coin_corridor.py", folder)
+    (folder / "walker.py").write_text(WALKER)
+    subprocess.run(
+        [DREAMGYM, "collect", "--env", SPEC, "--split", "dev", "--episodes", "10", "--out", "held",
+         "--set", "collect.max_steps=8", "--set", "env.workers=1"],
+        cwd=folder, check=True, capture_output=True, timeout=300,
+    )  # fmt: skip
+    return folder
+
+
 @pytest.fixture
-def held_out(shell, small_dream):
-    """Held-out episodes beside the engine of the small dream."""
-    shutil.copy(small_dream / "coin_corridor.py", shell.folder)
-    (shell.folder / "walker.py").write_text(WALKER)
-    shell("collect", "--env", SPEC, "--split", "dev", "--episodes", "10", "--out", "held",
-          "--set", "collect.max_steps=8")  # fmt: skip
+def held_out(tmp_path, recorded, small_dream):
+    """A dream, and in the folder of the test what to audit it with."""
+    shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
     return small_dream / "dream"
 
 
 def audit(shell, dream, *words, **options):
     return shell(
         "audit", "--world", str(dream), "--data", "held", "--set", "audit.policy_episodes=5",
-        "--set", "audit.max_steps=8", "--set", "audit.luck_episodes=2", *words, **options,
+        "--set", "audit.max_steps=8", "--set", "audit.luck_episodes=2", "--set", "env.workers=1",
+        *words, **options,
     )  # fmt: skip
 
 
@@ -71,13 +88,13 @@ def test_strict_ends_with_one_where_the_gate_is_shut(shell, held_out):
     assert "on-policy precision was not measured" in done.stdout
 
 
-def test_what_is_missing_is_told_in_one_line_and_leaves_nothing(shell, held_out):
+def test_what_is_missing_is_told_in_one_line_and_leaves_nothing(inside, held_out):
     for words, said in (
         (("--split", "test"), "holds no real trajectories"),
         (("--policy", "noisi"), "Did you mean 'noisy'?"),
         (("--data", "nowhere"), "no experience store at nowhere"),
     ):
-        done = audit(shell, held_out, *words, "--out", "a", check=False)
+        done = audit(inside, held_out, *words, "--out", "a", check=False)
         assert done.returncode == 2
         assert said in done.stderr
-        assert not (shell.folder / "a").exists()
+        assert not (inside.folder / "a").exists()
