@@ -30,11 +30,11 @@ def test_a_fit_leaves_a_dream(small_dream):
     assert load_card(folder).store == str(small_dream / "data/experience.sqlite")
 
 
-def test_what_cannot_be_fitted_says_why_and_leaves_nothing(shell):
-    done = shell("fit", "--store", "nowhere", "--out", "run", check=False)
+def test_what_cannot_be_fitted_says_why_and_leaves_nothing(inside):
+    done = inside("fit", "--store", "nowhere", "--out", "run", check=False)
     assert done.returncode == 2
     assert "give --store" in done.stderr
-    assert not (shell.folder / "run").exists()
+    assert not (inside.folder / "run").exists()
 
 
 @pytest.mark.slow
