@@ -24,8 +24,8 @@ def test_a_dream_that_was_taught_shows_its_tasks(shell, small_dream):
     assert "of 4 variations could be read and are no repeats." in told
 
 
-def test_a_dream_that_was_not_taught_says_so(shell, small_dream):
-    done = shell("vary", "--world", str(small_dream / "dream"), check=False)
+def test_a_dream_that_was_not_taught_says_so(inside, small_dream):
+    done = inside("vary", "--world", str(small_dream / "dream"), check=False)
     assert done.returncode == 2
     assert "was not taught the job 'variation', only step" in done.stderr
     assert "Traceback" not in done.stderr
