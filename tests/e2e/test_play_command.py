@@ -44,14 +44,17 @@ def test_reality_beside_the_dream(small_dream):
     assert "never read" not in done.stdout
 
 
-def test_what_cannot_be_played_says_why(small_dream):
-    unknown = play(small_dream, "--task", "py/coin_corridor:make_engine#7000")
+def test_what_cannot_be_played_says_why(small_dream, inside):
+    def refused(*words):
+        return inside("play", "--world", "dream", *words, check=False, folder=small_dream)
+
+    unknown = refused("--task", "py/coin_corridor:make_engine#7000")
     assert unknown.returncode == 2
     assert "Did you mean 'py/coin_corridor:make_engine#7" in unknown.stderr
-    none = play(small_dream, "--split", "dev")
+    none = refused("--split", "dev")
     assert "--real takes tasks from the engine" in none.stderr
-    assert "holds no dream" in play(small_dream, "--world", "data").stderr
-    nobody = play(small_dream, "--world", "llm", "--store", "data")
+    assert "holds no dream" in refused("--world", "data").stderr
+    nobody = refused("--world", "llm", "--store", "data")
     assert "llm.url is not set" in nobody.stderr
     for done in (unknown, none, nobody):
         assert "Traceback" not in done.stderr
