@@ -148,8 +148,10 @@ def test_real_practice_refreshes_the_dream(place):
     )
 
 
-def test_rounds_without_a_dream_are_refused(place):
-    said = run(place, "train", "--algo", "grpo", "--from", "start", "--world", "real", "--rounds",
-               "2", "--out", "wrong", code=2)  # fmt: skip
-    assert "name a dream with --world" in said
+def test_rounds_without_a_dream_are_refused(place, inside):
+    words = ("train", "--algo", "grpo", "--from", "start", "--world", "real", "--rounds", "2")
+    said = inside(*words, "--out", "wrong", check=False, folder=place)
+    assert said.returncode == 2
+    assert "name a dream with --world" in said.stderr
+    assert "Traceback" not in said.stderr
     assert not (place / "wrong").exists()
