@@ -114,13 +114,13 @@ def test_from_a_dream_to_reality_killed_and_damaged_on_the_way(place):
     assert weights[0] == weights[1]
 
 
-def test_what_cannot_be_done_is_refused_before_anything_is(place):
+def test_what_cannot_be_done_is_refused_before_anything_is(place, inside):
     for wrong, message in (
         (("--world", "real", "--then-real", "500"), "name a dream with --world"),
         (("--world", "dream"), "may one train in"),
         (("--world", "dream", "--gate", "off", "--set", "rl.tasks=lost"), "has no task 'lost'"),
     ):
-        done = run(place, words("wrong", *wrong), check=False)
+        done = inside(*words("wrong", *wrong)[1:], check=False, folder=place)
         assert done.returncode == 2, done.stderr
         assert message in done.stderr
         assert "Traceback" not in done.stderr
