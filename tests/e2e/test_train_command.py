@@ -17,8 +17,8 @@ TRAIN = (
 
 @pytest.fixture
 def recorded(shell, staircase):
-    shell("collect", "--env", staircase, "--policy", "expert", "--episodes", "8",
-          "--store", "experience.sqlite", "--out", "recorded")  # fmt: skip
+    shell("collect", "--env", staircase, "--policy", "expert", "--episodes", "8", "--store",
+          "experience.sqlite", "--out", "recorded", "--set", "env.workers=1")  # fmt: skip
     return staircase
 
 
@@ -50,8 +50,8 @@ def test_a_policy_is_cloned_killed_resumed_and_judged(shell, recorded):
     assert result(shell, "judged")["env"] == recorded, "where it learnt to play"
 
 
-def test_wrong_wishes_are_told(shell, recorded):
-    few = shell("train", "--store", "experience.sqlite", "--demos", "9", check=False)
+def test_wrong_wishes_are_told(shell, inside, recorded):
+    few = inside("train", "--store", "experience.sqlite", "--demos", "9", check=False)
     assert few.returncode == 2
     assert "9 demonstrations by 'expert' are wanted, 8 tasks" in few.stderr
     assert not (shell.folder / "runs").exists() or not list((shell.folder / "runs").iterdir())
@@ -60,6 +60,6 @@ def test_wrong_wishes_are_told(shell, recorded):
         (("--model", "2m"), "neither one of 1m"),
         (("--set", "policy.format=verse"), "Known: auto, chat, compact"),
     ):
-        wrong = shell("train", "--store", "experience.sqlite", "--demos", "2", *words, check=False)
+        wrong = inside("train", "--store", "experience.sqlite", "--demos", "2", *words, check=False)
         assert wrong.returncode == 2, wrong.stdout
         assert said in " ".join(wrong.stderr.split())
