@@ -71,7 +71,7 @@ ENVS = {
         episodes=2000,
         own=1000,
         clone=("policy.choose=known", "train.steps=120"),
-        fit=("fit.steps=600", *POINTING),
+        fit=("fit.steps=600", "fit.ending_share=0.3", *POINTING),
         dream=("dream.known_wins=true",),
     ),
     "twc-folds": Setting("twx/twc?numLocations=1&numItemsToPutAway=1", 14),
@@ -83,7 +83,7 @@ ENVS = {
         40,
         own=600,
         clone=("policy.choose=known", "policy.mark_seen=true", "train.steps=120"),
-        fit=("fit.steps=800", *POINTING),
+        fit=("fit.steps=800", "fit.ending_share=0.15", *POINTING),
     ),
 }
 

@@ -36,6 +36,9 @@ class FitConfig:
     """The share of tasks that are kept back for the curve."""
     refused_share: float = 0.0
     """The share of refused and no-effect steps among what is learnt; 0 takes them as recorded."""
+    ending_share: float = 0.0
+    """The least share of steps that end an episode among what is learnt, by leaving out others; 0
+    takes them as recorded. They are few, and what they turn on is learnt last."""
     forget_share: float = 0.0
     """The share of steps that are asked without references of their own task: else a model copies
     from episodes that won, and cannot tell a success where none has won yet."""
@@ -66,8 +69,8 @@ class FitConfig:
             if getattr(self, name) <= 0:
                 raise ConfigError(f"fit.{name} is {getattr(self, name)}; it must be above 0")
         for name in (
-            "held_out_share", "refused_share", "forget_share", "thin_share", "rename_share",
-            "task_share",
+            "held_out_share", "refused_share", "ending_share", "forget_share", "thin_share",
+            "rename_share", "task_share",
         ):  # fmt: skip
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ConfigError(f"fit.{name} is {getattr(self, name)}; it is a share below 1")

@@ -21,7 +21,14 @@ from dreamgym.models.sft_plan import SftPlan, SftProgress, SftResult
 from dreamgym.replay import ExperienceStore
 from dreamgym.runs import RunDir
 from dreamgym.train.experience_fit import Pupil, learn, make_pupil, split_off
-from dreamgym.train.lessons import SPANS, TASK_SPANS, is_hard, make_lessons, with_hard_share
+from dreamgym.train.lessons import (
+    SPANS,
+    TASK_SPANS,
+    is_hard,
+    make_lessons,
+    with_ending_share,
+    with_hard_share,
+)
 from dreamgym.train.renamed_lessons import with_renamed_share
 from dreamgym.train.renaming import find_names
 from dreamgym.train.task_lessons import TaskLesson, make_task_lessons, task_lesson_count
@@ -165,6 +172,7 @@ def _lessons(
                 on_lessons(len(found), total)
     count = sum(len(one.steps) for one in learnt)
     steps = with_hard_share(found[:count], fit.refused_share, seed=config.seed)
+    steps = with_ending_share(steps, fit.ending_share, seed=config.seed)
     if fit.rename_share:
         steps = with_renamed_share(steps, find_names(learnt), fit.rename_share, seed=config.seed)
     tasks, held_tasks = _task_lessons(config, learnt, held, beside=len(steps))

@@ -160,6 +160,18 @@ def with_hard_share(lessons: Sequence[Lesson], share: float, *, seed: int) -> li
     return [lesson for lesson in lessons if id(lesson) in kept]
 
 
+def with_ending_share(lessons: Sequence[Lesson], share: float, *, seed: int) -> list[Lesson]:
+    """Return lessons of which at least that share ends an episode, by leaving out others."""
+    others = [lesson for lesson in lessons if not lesson.transition.done]
+    endings = len(lessons) - len(others)
+    wanted = round(endings * (1 - share) / share) if share > 0 else len(others)
+    if not endings or wanted >= len(others):
+        return list(lessons)
+    rng = random.Random(derive_seed(seed, "ending share"))
+    kept = {id(lesson) for lesson in rng.sample(others, max(1, wanted))}
+    return [lesson for lesson in lessons if lesson.transition.done or id(lesson) in kept]
+
+
 def lesson_texts(
     lessons: Iterable[Lesson | TaskLesson], *, style: Style, switches: Switches
 ) -> Iterator[str]:

@@ -13,6 +13,7 @@ from dreamgym.train.lessons import (
     is_hard,
     lesson_texts,
     make_lessons,
+    with_ending_share,
     with_hard_share,
 )
 from played_corridors import played
@@ -172,7 +173,21 @@ def test_the_share_of_hard_lessons_is_as_asked(lessons, share):
     assert order == sorted(order)
 
 
+@pytest.mark.parametrize("share", [0.4, 0.8])
+def test_the_share_of_endings_is_at_least_as_asked(lessons, share):
+    mixed = with_ending_share(lessons, share, seed=0)
+    endings = [lesson for lesson in lessons if lesson.transition.done]
+    assert [lesson for lesson in mixed if lesson.transition.done] == endings
+    others = len(mixed) - len(endings)
+    assert others == max(1, round(len(endings) * (1 - share) / share))
+    order = [lessons.index(lesson) for lesson in mixed]
+    assert order == sorted(order)
+    few = len(endings) / len(lessons) / 2
+    assert with_ending_share(lessons, few, seed=0) == lessons, "there are more already"
+
+
 def test_a_share_of_zero_takes_all_as_recorded(lessons):
+    assert with_ending_share(lessons, 0.0, seed=0) == lessons
     assert with_hard_share(lessons, 0.0, seed=0) == lessons
     hard = [lesson for lesson in lessons if is_hard(lesson)]
     assert with_hard_share(hard, 0.5, seed=0) == hard, "there is no other kind to mix with"
