@@ -111,7 +111,7 @@ def run_fit(
         recorded=lessons.recorded,
         lessons=len(lessons.steps),
         task_lessons=len(lessons.tasks),
-        hard_share=sum(map(is_hard, lessons.steps)) / len(lessons.steps),
+        hard_share=sum(is_hard(one.transition) for one in lessons.steps) / len(lessons.steps),
         result=result,
         seconds=time.monotonic() - started,
     )
@@ -150,13 +150,18 @@ def _lessons(
     learnt, held = split_off(
         recorded, share=fit.held_out_share, seed=config.seed, most=fit.transitions
     )
-    total = sum(len(one.steps) for one in (*learnt, *held))
     if not learnt:
         raise ConfigError(
             f"{store.path} holds no real trajectory of the train split of {env} to learn from. "
             "`dreamgym collect` records some"
         )
-    known = KnownKinds.from_transitions(one for each in learnt for one in each.transitions())
+    made = [one for each in learnt for one in each.transitions()]
+    known = KnownKinds.from_transitions(made)
+    # Chosen before anything is looked up, which takes most of the time before training.
+    chosen = with_hard_share(made, fit.refused_share, seed=config.seed)
+    chosen = with_ending_share(chosen, fit.ending_share, seed=config.seed)
+    kept = [one for each in held for one in each.transitions()]
+    wanted = {one.id for one in (*chosen, *kept)}
     found: list[Lesson] = []
     with store.snapshot(env=env) as memory:
         for lesson in make_lessons(
@@ -166,17 +171,18 @@ def _lessons(
             forget=fit.forget_share,
             thin=fit.thin_share,
             goals=known.goals if config.dream.hints else None,
+            only=wanted,
         ):
             found.append(lesson)
-            if len(found) % 200 == 0 or len(found) == total:
-                on_lessons(len(found), total)
-    count = sum(len(one.steps) for one in learnt)
-    steps = with_hard_share(found[:count], fit.refused_share, seed=config.seed)
-    steps = with_ending_share(steps, fit.ending_share, seed=config.seed)
+            if len(found) % 200 == 0 or len(found) == len(wanted):
+                on_lessons(len(found), len(wanted))
+    steps = found[: len(chosen)]
     if fit.rename_share:
         steps = with_renamed_share(steps, find_names(learnt), fit.rename_share, seed=config.seed)
     tasks, held_tasks = _task_lessons(config, learnt, held, beside=len(steps))
-    return _Lessons(steps, tasks, [*found[count:], *held_tasks], known, total)
+    return _Lessons(
+        steps, tasks, [*found[len(chosen) :], *held_tasks], known, len(made) + len(kept)
+    )
 
 
 def _task_lessons(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -61,6 +61,7 @@ def make_lessons(
     forget: float = 0.0,
     thin: float = 0.0,
     goals: GoalNeeds | None = None,
+    only: Collection[str] | None = None,
 ) -> Iterator[Lesson]:
     """Yield every step of the trajectories with what memory says about steps like it.
 
@@ -77,13 +78,19 @@ def make_lessons(
             episodes, drawn for each. The more episodes a task has, the surer the very same step is
             among them; of a task that is new, something merely similar is.
         goals: what goals need, where hints are to tell.
+        only: the ids of the steps that are wanted; without it, all are.
     """
     for told in _explained(trajectories):
         if memory is None or not references:
             for trajectory in told:
-                yield from samples(trajectory, goals=goals)
+                yield from samples(trajectory, goals=goals, only=only)
             continue
-        steps = [one for trajectory in told for one in trajectory.transitions()]
+        steps = [
+            one
+            for trajectory in told
+            for one in trajectory.transitions()
+            if only is None or one.id in only
+        ]
         queries = [Query(one.state, one.action, one.trajectory_id, env=one.env) for one in steps]
         # What is forgotten leaves its place to steps of other tasks, as it would in a new task.
         spare = _SPARE if forget or thin else 1
@@ -93,7 +100,7 @@ def make_lessons(
             shown = memory.recall(trajectory.task.id, exclude_trajectory=trajectory.id)
             record = TaskRecord(shown)
             look_up = partial(_references, record, others, references, (forget, thin))
-            yield from samples(trajectory, look_up=look_up, record=record, goals=goals)
+            yield from samples(trajectory, look_up=look_up, record=record, goals=goals, only=only)
 
 
 def _references(
@@ -139,37 +146,40 @@ def _explained(trajectories: Iterable[Trajectory]) -> Iterator[list[Trajectory]]
         yield batch
 
 
-def is_hard(lesson: Lesson) -> bool:
+def is_hard(one: Transition) -> bool:
     """Say whether a step was refused or had no effect: what small dreams get wrong."""
-    one = lesson.transition
     return one.refused or one.state == one.next_state
 
 
-def with_hard_share(lessons: Sequence[Lesson], share: float, *, seed: int) -> list[Lesson]:
-    """Return lessons of which that share is hard, by leaving out some of the other kind."""
-    hard = [lesson for lesson in lessons if is_hard(lesson)]
-    easy = [lesson for lesson in lessons if not is_hard(lesson)]
+def with_hard_share(
+    steps: Sequence[Transition], share: float, *, seed: int
+) -> Sequence[Transition]:
+    """Return steps of which that share is hard, by leaving out some of the other kind."""
+    hard = [one for one in steps if is_hard(one)]
+    easy = [one for one in steps if not is_hard(one)]
     if share <= 0 or not hard or not easy:
-        return list(lessons)
+        return steps
     rng = random.Random(derive_seed(seed, "hard share"))
-    if len(hard) / len(lessons) > share:
+    if len(hard) / len(steps) > share:
         hard = rng.sample(hard, max(1, round(len(easy) * share / (1 - share))))
     else:
         easy = rng.sample(easy, max(1, round(len(hard) * (1 - share) / share)))
-    kept = {id(lesson) for lesson in (*hard, *easy)}
-    return [lesson for lesson in lessons if id(lesson) in kept]
+    kept = {one.id for one in (*hard, *easy)}
+    return [one for one in steps if one.id in kept]
 
 
-def with_ending_share(lessons: Sequence[Lesson], share: float, *, seed: int) -> list[Lesson]:
-    """Return lessons of which at least that share ends an episode, by leaving out others."""
-    others = [lesson for lesson in lessons if not lesson.transition.done]
-    endings = len(lessons) - len(others)
+def with_ending_share(
+    steps: Sequence[Transition], share: float, *, seed: int
+) -> Sequence[Transition]:
+    """Return steps of which at least that share ends an episode, by leaving out others."""
+    others = [one for one in steps if not one.done]
+    endings = len(steps) - len(others)
     wanted = round(endings * (1 - share) / share) if share > 0 else len(others)
     if not endings or wanted >= len(others):
-        return list(lessons)
+        return steps
     rng = random.Random(derive_seed(seed, "ending share"))
-    kept = {id(lesson) for lesson in rng.sample(others, max(1, wanted))}
-    return [lesson for lesson in lessons if lesson.transition.done or id(lesson) in kept]
+    kept = {one.id for one in rng.sample(others, max(1, wanted))}
+    return [one for one in steps if one.done or one.id in kept]
 
 
 def lesson_texts(

@@ -162,32 +162,46 @@ def test_the_full_style_is_cut_at_its_tags(lessons):
     assert "Success:" in kinds["flags"]
 
 
+@pytest.fixture
+def steps(recorded):
+    return [step for one in recorded for step in one.transitions()]
+
+
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.6, 0.9])
-def test_the_share_of_hard_lessons_is_as_asked(lessons, share):
-    mixed = with_hard_share(lessons, share, seed=0)
+def test_the_share_of_hard_steps_is_as_asked(steps, share):
+    mixed = with_hard_share(steps, share, seed=0)
     hard = sum(map(is_hard, mixed))
     others = len(mixed) - hard
     assert min(hard, others) >= 1
     assert hard == pytest.approx(others * share / (1 - share), abs=max(1, share / (1 - share)))
-    order = [lessons.index(lesson) for lesson in mixed]
+    order = [steps.index(one) for one in mixed]
     assert order == sorted(order)
 
 
 @pytest.mark.parametrize("share", [0.4, 0.8])
-def test_the_share_of_endings_is_at_least_as_asked(lessons, share):
-    mixed = with_ending_share(lessons, share, seed=0)
-    endings = [lesson for lesson in lessons if lesson.transition.done]
-    assert [lesson for lesson in mixed if lesson.transition.done] == endings
+def test_the_share_of_endings_is_at_least_as_asked(steps, share):
+    mixed = with_ending_share(steps, share, seed=0)
+    endings = [one for one in steps if one.done]
+    assert [one for one in mixed if one.done] == endings
     others = len(mixed) - len(endings)
     assert others == max(1, round(len(endings) * (1 - share) / share))
-    order = [lessons.index(lesson) for lesson in mixed]
+    order = [steps.index(one) for one in mixed]
     assert order == sorted(order)
-    few = len(endings) / len(lessons) / 2
-    assert with_ending_share(lessons, few, seed=0) == lessons, "there are more already"
+    few = len(endings) / len(steps) / 2
+    assert with_ending_share(steps, few, seed=0) == steps, "there are more already"
 
 
-def test_a_share_of_zero_takes_all_as_recorded(lessons):
-    assert with_ending_share(lessons, 0.0, seed=0) == lessons
-    assert with_hard_share(lessons, 0.0, seed=0) == lessons
-    hard = [lesson for lesson in lessons if is_hard(lesson)]
+def test_lessons_of_some_steps_are_those_among_the_lessons_of_all(lessons, recorded, tmp_path):
+    wanted = {lesson.transition.id for lesson in lessons[1::3]}
+    with open_store(tmp_path / "again.sqlite") as store:
+        store.add(recorded)
+        with store.snapshot() as memory:
+            some = list(make_lessons(recorded, memory=memory, references=3, only=wanted))
+    assert some == lessons[1::3]
+
+
+def test_a_share_of_zero_takes_all_as_recorded(steps):
+    assert with_ending_share(steps, 0.0, seed=0) == steps
+    assert with_hard_share(steps, 0.0, seed=0) == steps
+    hard = [one for one in steps if is_hard(one)]
     assert with_hard_share(hard, 0.5, seed=0) == hard, "there is no other kind to mix with"
