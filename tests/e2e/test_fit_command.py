@@ -10,8 +10,8 @@ import pytest
 from dreamgym.experience.card import load_card
 
 FEW = (
-    "fit", "--store", "data", "--steps", "8", "--set", "fit.eval_every=2",
-    "--set", "fit.tokens_per_step=256", "--set", "fit.threads=1", "--set", "fit.held_out_share=0.2",
+    "fit", "--store", "data", "--steps", "4", "--set", "fit.eval_every=2",
+    "--set", "fit.tokens_per_step=256", "--set", "fit.threads=1", "--set", "fit.held_out_share=0.1",
 )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def test_what_cannot_be_fitted_says_why_and_leaves_nothing(inside):
 
 
 @pytest.mark.slow
-def test_killed_and_resumed_it_ends_with_the_same_bits(shell, small_dream):
+def test_killed_and_resumed_it_ends_with_the_same_bits(shell, inside, small_dream):
     shutil.copytree(small_dream / "data", shell.folder / "data")
     shell(*FEW, "--out", "whole")
     process = shell(*FEW, "--out", "killed", start=True)
@@ -52,7 +52,7 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(shell, small_dream):
     process.communicate()
     assert process.returncode == -signal.SIGKILL
     assert not (shell.folder / "killed/dream.json").exists()
-    other = shell(*FEW, "--out", "killed", "--resume", "--seed", "1", check=False)
+    other = inside(*FEW, "--out", "killed", "--resume", "--seed", "1", check=False)
     assert "seed = 1 (was seed = 0)" in other.stderr
     shell(*FEW, "--out", "killed", "--resume")
     for name in ("model/model.safetensors", "dream.json"):
