@@ -34,6 +34,7 @@ def test_a_policy_is_cloned_killed_resumed_and_judged(shell, recorded):
         time.sleep(0.02)
     began.send_signal(signal.SIGKILL)
     began.communicate()
+    assert not (shell.folder / "killed/result.json").exists(), "it was done before it was killed"
     shell(*TRAIN, "--out", "killed", "--resume")
     assert result(shell, "killed")["held_out"] == result(shell, "whole")["held_out"]
     weights = [(shell.folder / run / "policy" / "model.safetensors").read_bytes()
