@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import shutil
 import site
 import subprocess
@@ -34,15 +35,20 @@ def ready_venv(name: str, installs: Sequence[Sequence[str]], *, see_ours: bool =
         if stamp.is_file() and stamp.read_text() == wanted:
             return python
         shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True, stdout=sys.stderr)
+        # Our own pip can install there: a copy of it would take longer than most of the wheels.
+        ours = importlib.util.find_spec("pip") is not None
+        make = [sys.executable, "-m", "venv", *(["--without-pip"] if ours else []), folder]
+        subprocess.run(make, check=True, stdout=sys.stderr)
         if see_ours:
             (packages,) = folder.glob("lib/python*/site-packages")
             # An editable install is a file that only its own environment follows: name its folder.
             source = str(Path(dreamgym.__file__).parents[1])
             paths = dict.fromkeys([*site.getsitepackages(), source])
             (packages / "ours.pth").write_text("\n".join(paths) + "\n")
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-m", "pip"]
+        # Little of it is ever imported, so it is not compiled before.
+        quick = ["install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         for arguments in installs:
-            subprocess.run([*pip, *arguments], check=True, stdout=sys.stderr, timeout=600)
+            subprocess.run([*pip, *quick, *arguments], check=True, stdout=sys.stderr, timeout=600)
         stamp.write_text(wanted)
     return python
