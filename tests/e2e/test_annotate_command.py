@@ -154,11 +154,11 @@ def test_a_part_first_and_explanations_that_are_there_stay(shell, recorded):
         (("--store", "recorded", "--by", "teacher"), "llm.url is not set"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_left_behind(shell, recorded, words, message):
-    done = shell("annotate", *words, "--out", "wrong", check=False)
+def test_what_is_wrong_is_said_and_nothing_is_left_behind(inside, recorded, words, message):
+    done = inside("annotate", *words, "--out", "wrong", check=False)
     assert done.returncode == 2
     assert message in done.stderr
-    assert not (shell.folder / "wrong").exists()
+    assert not (inside.folder / "wrong").exists()
 
 
 @pytest.mark.slow
