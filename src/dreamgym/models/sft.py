@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dreamgym.errors import ConfigError
+from dreamgym.models.adamw import AdamW
 from dreamgym.models.causal import CausalLM
 from dreamgym.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from dreamgym.models.losses import SpanScore, Tally, evaluate, predict
@@ -150,7 +151,7 @@ class _Fit:
         """Make one update."""
         tally = Tally(len(self._names))
         total = self._weights[batch.spans[:, 1:]].sum().clamp_min(1e-9)
-        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizer.zero_grad()
         for piece in batch.pieces(self._plan.tokens_per_pass):
             found = predict(self._model, piece)
             tally.add(found)
@@ -258,7 +259,7 @@ class _Fit:
         )
 
 
-def _make_optimizer(trained: Mapping[str, nn.Parameter], plan: SftPlan) -> torch.optim.AdamW:
+def _make_optimizer(trained: Mapping[str, nn.Parameter], plan: SftPlan) -> AdamW:
     matrices = [weight for weight in trained.values() if weight.dim() >= 2]
     vectors = [weight for weight in trained.values() if weight.dim() < 2]
     groups = [
@@ -266,7 +267,7 @@ def _make_optimizer(trained: Mapping[str, nn.Parameter], plan: SftPlan) -> torch
         {"params": vectors, "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(groups, lr=plan.learning_rate, betas=plan.betas, fused=True)
+    return AdamW(groups, lr=plan.learning_rate, betas=plan.betas)
 
 
 def _set_weights(into: Mapping[str, nn.Parameter], weights: Mapping[str, torch.Tensor]) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dreamgym.errors import ConfigError
+from dreamgym.models.adamw import AdamW
 from dreamgym.models.causal import CausalLM
 from dreamgym.models.requirement import nn, torch
 from dreamgym.train.algorithms import Credit, CreditedEpisode
@@ -245,7 +246,7 @@ class Learner:
                     torch.manual_seed(derive_seed(seed, number))
                     moved = self._add_gradients(part, objective, figures)
                 if plan.kl_stop is not None and moved > plan.kl_stop:
-                    self._optimizer.zero_grad(set_to_none=True)
+                    self._optimizer.zero_grad()
                     return {**figures.means(), "actor/kl_stopped": 1.0, "actor/lr": rate}
                 self._move(figures)
         return {**figures.means(), "actor/kl_stopped": 0.0, "actor/lr": rate}
@@ -256,7 +257,7 @@ class Learner:
         """Add up a minibatch's gradients; return how far the policy is from the one that played."""
         rows = [row for unit in weighed(units, objective) for row in unit]
         figures.open()
-        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizer.zero_grad()
         for part in cut(rows, objective, budget=self._plan.tokens_per_pass):
             batch = collate(part, like=first_weight(self._model))
             said = read_tokens(
@@ -339,7 +340,7 @@ def trained_weights(model: CausalLM, critic: Critic | None) -> dict[str, nn.Para
     return {name: weight for name, weight in found.items() if weight.requires_grad}
 
 
-def make_optimizer(trained: dict[str, nn.Parameter], plan: UpdatePlan) -> torch.optim.AdamW:
+def make_optimizer(trained: dict[str, nn.Parameter], plan: UpdatePlan) -> AdamW:
     """Make AdamW: weights decay if they are matrices, and the critic has a rate of its own."""
     sorts: dict[tuple[bool, bool], list[nn.Parameter]] = {}
     for name, weight in trained.items():
@@ -348,7 +349,7 @@ def make_optimizer(trained: dict[str, nn.Parameter], plan: UpdatePlan) -> torch.
         {"params": weights, "critic": critic, "weight_decay": plan.weight_decay * matrix}
         for (critic, matrix), weights in sorts.items()
     ]
-    return torch.optim.AdamW(groups, lr=plan.learning_rate, betas=plan.betas, fused=True)
+    return AdamW(groups, lr=plan.learning_rate, betas=plan.betas)
 
 
 def _rows(one: CreditedEpisode) -> Unit:
