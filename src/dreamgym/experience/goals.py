@@ -1,15 +1,17 @@
 """What goals need, read off recorded successes: no environment's rules, only what never failed.
 
 A word of a goal may need to be said of the things of the action that achieves it (`ladle`), or may
-need another word there (`heat` needs `hot`), or may need several things of a name (`two`). What a
-goal needs and what is missing is a matter of record; whether an action then achieves it is not.
+need another word there (`heat` needs `hot`), several things of a name (`two`), or an action of some
+kind (`examine` was never achieved by moving something). What a goal needs and what is missing is a
+matter of record; whether an action that lacks nothing then achieves it is not.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dreamgym.experience.hints import content_words, said_of
 from dreamgym.experience.phrases import ARTICLES, SMALL, cut, mentions
@@ -20,6 +22,11 @@ FEW = 5
 """Successes without exception that make a need of a goal's own word."""
 MANY = 20
 """Successes without exception that make a need of anything else: chance finds much in a few."""
+MOST = 0.9
+"""The share of things named by goals that were needed from which on all are taken to be."""
+
+Told = tuple[frozenset[str], frozenset[str]]
+"""The words of a goal that was achieved, and those that were said of things there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,49 +35,95 @@ class GoalNeeds:
 
     words: frozenset[str] = frozenset()
     """Pairs such as `heat hot`: a word of goals, and the word that was said of something there
-    whenever such a goal was achieved. A word that no recorded goal has is in none of them."""
+    whenever such a goal was achieved."""
     several: frozenset[str] = frozenset()
     """Words of goals that were only ever achieved by an action on one of several things of a
     name: `two`."""
+    acts: frozenset[str] = frozenset()
+    """Pairs such as `examine use _`: the most usual word of goals that were often achieved, and a
+    kind of action that achieved some of them."""
 
     @classmethod
-    def from_successes(cls, won: Iterable[Transition]) -> GoalNeeds:
-        """Learn from steps that achieved their task."""
+    def from_successes(
+        cls, won: Iterable[Transition], *, things: frozenset[str] = frozenset()
+    ) -> GoalNeeds:
+        """Learn from steps that achieved their task.
+
+        Args:
+            won: the steps.
+            things: words that recorded states call things by. Where nearly all that goals name is
+                needed, so is a thing that no goal on record has named yet.
+        """
         won = list(won)
         told = [(frozenset(content_words(one.goal)), said_of(one.state, one.action)) for one in won]
         times = Counter(word for goal, _ in told for word in goal)
-        shared: dict[str, frozenset[str]] = {}
-        for goal, said in told:
-            shared.update({word: shared.get(word, said) & said for word in goal})
-        usual = frozenset.intersection(*(said for _, said in told)) if told else frozenset()
-        needs = {word: {word} & shared[word] for word in times if times[word] >= FEW}
-        # A word that many goals have is heard first: `cool` explains why bottles were cool.
-        for word in sorted(times, key=lambda word: (-times[word], word)):
-            if times[word] < MANY:
-                break
-            for need in shared[word] - usual - SMALL - ARTICLES - {word}:
-                explained = all(
-                    any(need in needs.get(other, ()) for other in goal - {word})
-                    for goal, _ in told
-                    if word in goal
-                )
-                if not explained:
-                    needs[word].add(need)
+        often = {word for word in times if times[word] >= MANY}
+        alone, acts = set[str](), set[str]()
+        for one, (goal, _) in zip(won, told, strict=True):
+            alone |= goal if alike(one.state, one.action) < 2 else frozenset()
+            # Of a goal's words the most usual one, its verb: things come with few kinds by chance.
+            head = max(sorted(goal), key=lambda word: times[word], default="")
+            acts |= {f"{head} {cut(one.action).kind}"} if head in often else set()
+        needs = _needed_words(told, times)
+        for word in _unheard(things, told, needs):
+            needs.setdefault(word, {word})
         pairs = frozenset(f"{word} {need}" for word, found in needs.items() for need in found)
-        alone = {
-            word for one in won if alike(one.state, one.action) < 2
-            for word in content_words(one.goal)
-        }  # fmt: skip
-        return cls(pairs, frozenset(word for word in times if times[word] >= MANY) - alone)
+        return cls(pairs, frozenset(often - alone), frozenset(acts))
 
     def lacking(self, goal: str, state: str, action: str) -> tuple[str, ...]:
-        """Return what a goal needs and what is neither said of the action's things nor carried."""
-        words = content_words(goal)
-        needed = {need for pair in self.words for word, need in [pair.split()] if word in words}
-        missing = needed - said_of(state, action)
+        """Return what a goal needs and what is neither said of the action's things nor carried.
+
+        Of an action of another kind than any that achieved such a goal, the verb of one that did.
+        """
+        words, kind = content_words(goal), cut(action).kind
+        needs, acts = _by_word(self.words), _by_word(self.acts)
+        missing = {need for word in words for need in needs.get(word, ())}
+        missing -= said_of(state, action)
         if alike(state, action) < 2:
             missing |= self.several.intersection(words)
+        kinds = [one for word in words for one in acts.get(word, ())]
+        if kinds and kind not in kinds:
+            missing.add(kinds[0].split()[0])
         return tuple(sorted(missing))
+
+
+def _needed_words(told: Sequence[Told], times: Mapping[str, int]) -> dict[str, set[str]]:
+    """Return which words each word of goals was never without."""
+    shared: dict[str, frozenset[str]] = {}
+    for goal, said in told:
+        shared.update({word: shared.get(word, said) & said for word in goal})
+    usual = frozenset.intersection(*(said for _, said in told)) if told else frozenset[str]()
+    needs = {word: {word} & shared[word] for word in times if times[word] >= FEW}
+    # A word that many goals have is heard first: `cool` explains why bottles were cool.
+    for word in sorted(times, key=lambda word: (-times[word], word)):
+        if times[word] < MANY:
+            break
+        goals = [goal - {word} for goal, _ in told if word in goal]
+        for need in shared[word] - usual - SMALL - ARTICLES - {word}:
+            if not all(any(need in needs.get(other, ()) for other in goal) for goal in goals):
+                needs[word].add(need)
+    return needs
+
+
+def _unheard(
+    things: frozenset[str], told: Sequence[Told], needs: Mapping[str, set[str]]
+) -> frozenset[str]:
+    """Return the things that no success could do without or with, where others were needed."""
+    known = [word for word in needs if word in things]
+    needed = sum(word in needs[word] for word in known)
+    if len(known) < FEW or needed < MOST * len(known):
+        return frozenset()
+    done_without = {word for goal, said in told for word in goal - said}
+    return things - done_without - needs.keys()
+
+
+@lru_cache(64)
+def _by_word(pairs: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for pair in sorted(pairs):
+        word, _, rest = pair.partition(" ")
+        found[word].append(rest)
+    return {word: tuple(rest) for word, rest in found.items()}
 
 
 def alike(state: str, action: str) -> int:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dreamgym.experience.goals import GoalNeeds
+from dreamgym.experience.hints import words_of_things
 from dreamgym.experience.ledger import only_named
 from dreamgym.experience.phrases import cut, mentions, places, whole
 from dreamgym.experience.prompt import unmarked
@@ -126,7 +127,10 @@ class KnownKinds:
             out_of_place=never_worked(
                 ((one.state, one.action, one.refused) for one in transitions), layout, times=TRIED
             ),
-            goals=GoalNeeds.from_successes(one for one in transitions if one.success),
+            goals=GoalNeeds.from_successes(
+                (one for one in transitions if one.success),
+                things=words_of_things({one.state for one in transitions}),
+            ),
         )
 
     def misleads(self, state: str, action: str, next_state: str) -> bool:

@@ -8,9 +8,9 @@ compare two texts, which small models do badly. Nothing here knows an environmen
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from dreamgym.experience.contents import things_of
+from dreamgym.experience.contents import bare, things_of
 from dreamgym.experience.phrases import ARTICLES, SMALL, cut, mentions
 from dreamgym.states import COLON, SEPARATOR, is_carrying, items
 
@@ -48,6 +48,12 @@ def said_of(state: str, action: str) -> frozenset[str]:
         if is_carrying(item) or any(mentions(thing, phrase) for phrase in phrases)
     ]
     return frozenset(_WORD.findall(" ".join([*phrases, *sight]).lower()))
+
+
+def words_of_things(states: Iterable[str]) -> frozenset[str]:
+    """Return the words that states call things by, without how these are: `cup` of `cup (hot)`."""
+    named = {bare(thing) for state in states for item in items(state) for thing in things_of(item)}
+    return frozenset(_WORD.findall(" ".join(named).lower()))
 
 
 def content_words(goal: str) -> list[str]:

@@ -19,6 +19,7 @@ from dreamgym.states import (
     is_carrying,
     items,
     page_name,
+    place_name,
     split_said,
     with_said,
 )
@@ -83,6 +84,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self._pages: dict[str, Page] = {}
+        self._names: dict[str, str] = {}
+        """Under which name each place was last seen: `drawer 1` as `at drawer 1 open`."""
         self._said: dict[str, str] = {}
 
     def show(self, state: str) -> None:
@@ -90,6 +93,7 @@ class Ledger:
         name = page_name(state)
         if name:
             self._pages[name] = page_of(state)
+            self._names[place_name(state)] = name
         self._said |= {heading_of(words): words for words in split_said(state)[1]}
 
     def said(self, heading: str) -> str | None:
@@ -103,6 +107,10 @@ class Ledger:
     def page(self, name: str) -> Page | None:
         """Return a page by its name."""
         return self._pages.get(name)
+
+    def place(self, name: str) -> Page | None:
+        """Return the page of a place as it was left, whether it is open or closed by its name."""
+        return self._pages.get(self._names.get(name, name))
 
 
 def recalled_pages(references: Iterable[Reference], *, task_id: str, state: str) -> dict[str, Page]:
@@ -158,11 +166,17 @@ class Pages:
 
     def find(self, name: str) -> tuple[Page, Origin] | None:
         """Return a page by name, from the episode before the references."""
-        page = self.shown.page(name)
-        if page is not None:
-            return page, Origin.LEDGER
-        recalled = self.recalled.get(name)
-        return None if recalled is None else (recalled, Origin.REFERENCE)
+        return _from(self.shown.page(name), self.recalled.get(name))
+
+    def arrive(self, name: str) -> tuple[Page, Origin] | None:
+        """Return the page of a place that one comes to from elsewhere.
+
+        It is as it was left, or as others first found it. That it is open or closed is a matter
+        of memory, too, and not of how a model names it.
+        """
+        place = place_name(name)
+        found = _from(self.shown.place(place), self.recalled.get(place))
+        return found or self.find(name)
 
     def in_full(self, words: str) -> str:
         """Return what was said, where only its heading is given and memory holds the rest."""
@@ -170,6 +184,12 @@ class Pages:
         if heading == words:
             return words
         return self.shown.said(heading) or self.told.get(heading, words)
+
+
+def _from(shown: Page | None, recalled: Page | None) -> tuple[Page, Origin] | None:
+    if shown is not None:
+        return shown, Origin.LEDGER
+    return None if recalled is None else (recalled, Origin.REFERENCE)
 
 
 def resolve(edit: Edit, state: str, *, pages: Pages | None) -> tuple[str, Origin]:
@@ -186,7 +206,10 @@ def resolve(edit: Edit, state: str, *, pages: Pages | None) -> tuple[str, Origin
             # One stays where one is: a name alone means that nothing there changed.
             return with_said(body_of(state), edit.said), Origin.MODEL
         return after, Origin.MODEL
-    found = pages.find(name) if pages is not None else None
+    if pages is None:
+        return after, Origin.MODEL
+    moved = place_name(after) != place_name(state)
+    found = pages.arrive(name) if moved else pages.find(name)
     if found is None:
         return after, Origin.MODEL
     page, origin = found

@@ -23,7 +23,7 @@ from dreamgym.experience.ledger import (
 )
 from dreamgym.protocols import Reference, Retriever, TaskMemory
 from dreamgym.replay.lookup import Query
-from dreamgym.states import body_of, page_name, split_said
+from dreamgym.states import body_of, page_name, place_name, split_said
 from dreamgym.types import Task, Transition
 
 OWN_SLOTS = 2
@@ -78,7 +78,8 @@ class TaskRecord:
         """Return every page that is on record, as one who carries what the state says finds it.
 
         Of several looks of a page, the one counts that an episode first came to: that is how a
-        first visit finds it, whatever a similar step of another episode shows.
+        first visit finds it, whatever a similar step of another episode shows. So it is with the
+        pages of a place that may be open or closed: under its own name it is as first come to.
         """
         return recalled_pages(references, task_id=task_id, state=state) | self._on_record(state)
 
@@ -103,11 +104,15 @@ class TaskRecord:
         held = carried_things(state)
         if held not in self._pages:
             kept = {name: [without(page, held) for page in looks] for name, looks in self._looks}
-            self._pages[held] = {
+            known = {
                 name: next(page for page in looks if page is not None)
                 for name, looks in kept.items()
                 if any(looks)
             }
+            first: dict[str, Page] = {}
+            for name, page in known.items():
+                first.setdefault(place_name(name), page)
+            self._pages[held] = known | first
         return self._pages[held]
 
 

@@ -39,7 +39,8 @@ def known_task(goal: str, first_state: str, steps: Iterable[Transition]) -> Exam
     body = body_of(first_state)
     pages = TaskRecord(steps).pages(body, (), task_id="")
     carrying = carrying_lines(body)
-    places = (page.seen_by(carrying) for name, page in sorted(pages.items()) if name)
+    # A place that may be open or closed is there under its own name, too.
+    places = dict.fromkeys(page.seen_by(carrying) for name, page in sorted(pages.items()) if name)
     return Example(goal, body, tuple(one for one in places if page_name(one) != page_name(body)))
 
 

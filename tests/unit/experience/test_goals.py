@@ -79,3 +79,33 @@ def test_things_alike_are_counted_by_name():
 def test_nothing_is_needed_where_nothing_was_achieved():
     assert learnt() == GoalNeeds()
     assert GoalNeeds().lacking("put two hats in the box", OPENING, "take cup") == ()
+
+
+def test_a_kind_of_action_that_never_achieved_such_a_goal_is_not_enough():
+    looked, other = (
+        won(f"examine the {one}", f"hall\nlamp\ncarrying: {one}", "use lamp")
+        for one in ("cup", "pie")
+    )
+    stowed = [put(one, goal=f"put a {one} away") for one in ("hat", "pie")]
+    goals = learnt(*[looked, other, *stowed] * MANY, put("hat", goal="put the hat down"))
+    assert goals.acts == {"examine use _", "put put _ in _"}, "things come with it"
+    there = put("cup", goal="examine the cup")
+    assert goals.lacking(looked.goal, there.state, there.action) == ("use",)
+    assert goals.lacking(looked.goal, looked.state, looked.action) == ()
+    assert goals.lacking("fetch the cup", there.state, there.action) == (), "of that none is known"
+
+
+def test_things_that_no_goal_named_yet_are_needed_where_others_were():
+    names = ("hat", "pen", "cup", "egg", "pie")
+    steps = [put(one, goal=f"put a {one} in box") for one in names for _ in range(FEW)]
+    things = frozenset({*names, "key"})
+    goals = GoalNeeds.from_successes(steps, things=things)
+    wrong = put("hat", goal="put a key in box")
+    assert goals.lacking(wrong.goal, wrong.state, wrong.action) == ("key",)
+    assert goals.lacking("put a star in box", wrong.state, wrong.action) == (), "nothing is one"
+    without = put("hat", goal="put a key in box")
+    known = GoalNeeds.from_successes([*steps, without], things=things)
+    assert known.lacking(wrong.goal, wrong.state, wrong.action) == (), "it was done without"
+    spared = [put("hat", goal=f"put a {one} in box") for one in ("bag", "jar") for _ in range(FEW)]
+    loose = GoalNeeds.from_successes([*steps, *spared], things=things | {"bag", "jar"})
+    assert loose.lacking(wrong.goal, wrong.state, wrong.action) == (), "not all were needed"

@@ -64,6 +64,19 @@ def test_a_place_that_an_edit_leads_to_counts_as_named():
     assert resolve(back, AT_DRAWER, pages=pages) == (AT_DESK, Origin.LEDGER)
 
 
+def test_a_place_is_open_or_closed_as_it_was_left_and_not_as_it_is_named():
+    opened = AT_DRAWER.replace("drawer 1 closed", "drawer 1 open: key 1")
+    shown = Pages(ledger(AT_DRAWER, opened, AT_DESK))
+    named_closed = Edit((Op(Verb.REPLACE, 0, "at drawer 1 closed"),))
+    assert "drawer 1 open: key 1" in resolve(named_closed, AT_DESK, pages=shown)[0]
+    named_open = Edit((Op(Verb.REPLACE, 0, "at drawer 1 open"),))
+    first = page_of(AT_DRAWER)
+    recalled = {"at drawer 1 open": page_of(opened), "at drawer 1 closed": first, "drawer 1": first}
+    known = Pages(ledger(AT_DESK), recalled)
+    assert "drawer 1 closed" in resolve(named_open, AT_DESK, pages=known)[0]
+    assert "drawer 1 open: key 1" in resolve(named_open, AT_DRAWER, pages=known)[0], "by opening it"
+
+
 def test_changes_where_one_stands_are_the_models():
     pages = Pages(ledger(OPENING))
     taken = diff(OPENING, "kitchen\nspoon\nwest: hall\ncarrying: cup")

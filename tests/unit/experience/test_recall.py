@@ -171,3 +171,12 @@ def test_an_untouched_look_counts_more_than_one_that_the_agent_changed():
     clean = replace(transition(OPENING, "move west"), trajectory_id="b", index=5)
     pages = TaskRecord([touched, clean]).pages(OPENING, (), task_id="house#0")
     assert pages["hall"].seen_by(()) == page("hall")
+
+
+def test_a_place_is_on_record_by_its_own_name_as_it_was_first_found():
+    shut, opened = (f"at drawer 1 {look}\ncarrying: nothing" for look in ("closed", "open: key 1"))
+    came = replace(transition(OPENING, "move west"), state=page("hall"), next_state=shut, index=0)
+    open_it = replace(came, state=shut, next_state=opened, index=1)
+    pages = TaskRecord([open_it, came]).pages(OPENING, (), task_id="house#0")
+    assert pages["drawer 1"] == pages["at drawer 1 closed"]
+    assert pages["at drawer 1 open"].seen_by(("carrying: nothing",)) == opened
