@@ -9,7 +9,12 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# By the clock on the wall: on a busy machine a limit per example fails what is right.
+hypothesis.settings.register_profile("dreamgym", deadline=None)
+hypothesis.settings.load_profile("dreamgym")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So it is in a shell's background. What tests interrupt would inherit it and never stop.
