@@ -314,7 +314,7 @@ class DreamEnv:
         lacking = known.goals.lacking(self._task.goal, self._state, action)
         if not lacking:
             return prediction
-        why = f"{prediction.reasoning}; goal-unmet: not achieved, nothing is said of {lacking[0]}"
+        why = f"{prediction.reasoning}; goal-unmet: not achieved, the goal lacks {lacking[0]}"
         return replace(prediction, reasoning=why, done=False, success=False, reward=0.0)
 
     def _contradiction(self, action: str, prediction: Prediction) -> str:

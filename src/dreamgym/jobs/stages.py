@@ -40,6 +40,8 @@ COMMANDS = {
     "eval": "eval",
 }
 """The command that does the same as a job."""
+_LOOKING_UP = 0.1
+"""The part of a fit, roughly, that is over when training begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +143,12 @@ def _check_played(run: RunDir, episodes: int, failure: str) -> None:
         raise EnvError(f"every episode failed, the first with: {failure}")
 
 
-def _supervised(stage: Stage, total: int, on_tick: OnTick) -> Callable[[SftProgress], None]:
+def _supervised(
+    stage: Stage, total: int, on_tick: OnTick, *, before: float = 0.0
+) -> Callable[[SftProgress], None]:
     def tell(state: SftProgress) -> None:
         note = f"update {state.step} of {total}, loss {state.loss:.3f}"
-        on_tick(Tick(stage, state.step / total, note))
+        on_tick(Tick(stage, before + (1 - before) * state.step / total, note))
 
     return tell
 
@@ -157,10 +161,12 @@ def _clone(stage: Stage, run: RunDir, on_tick: OnTick) -> None:
 
 def _fit(stage: Stage, run: RunDir, on_tick: OnTick) -> None:
     def read(done: int, total: int) -> None:
-        on_tick(Tick(stage, 0.0, f"looking up references: {done} of {total} steps"))
+        note = f"looking up references: {done} of {total} steps"
+        on_tick(Tick(stage, _LOOKING_UP * done / max(1, total), note))
 
     updates = stage.config.fit.steps or 1
-    run_fit(stage.config, run, on_lessons=read, on_progress=_supervised(stage, updates, on_tick))
+    learnt = _supervised(stage, updates, on_tick, before=_LOOKING_UP)
+    run_fit(stage.config, run, on_lessons=read, on_progress=learnt)
 
 
 def _audit(stage: Stage, run: RunDir, on_tick: OnTick) -> None:

@@ -315,7 +315,7 @@ def test_a_success_without_what_the_goal_names_is_none_and_the_episode_goes_on()
     assert believed.result.success
     assert (denied.result.success, denied.result.terminated, denied.result.reward) == (0, 0, 0)
     assert denied.result.observation == believed.result.observation
-    assert denied.reasoning.endswith("goal-unmet: not achieved, nothing is said of coin")
+    assert denied.reasoning.endswith("goal-unmet: not achieved, the goal lacks coin")
 
 
 def test_openings_come_from_task_callable_or_model():
