@@ -5,8 +5,9 @@
 A study is a folder of `benchmarks/fidelity.py`: `experience.sqlite` to learn from (train tasks),
 and `held_out.sqlite`. "candidates": how many a policy with 40 demonstrations would choose among,
 the share of them that the engine accepts, and the share of accepted actions of known kinds that are
-among them. "out-of-place" and "goal-unmet" by themselves: refusals that are caught, accepted steps
-that are refused; steps that achieved nothing and are denied, successes that are denied.
+among them. "out-of-place", "never-together" and "goal-unmet" by themselves: refusals that are
+caught, accepted steps that are refused; steps that achieved nothing and are denied, successes that
+are denied (before the step is made, and with the state that it led to).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from dreamgym.experience.affordances import learn_affordances
 from dreamgym.experience.grounding import KnownKinds
 from dreamgym.experience.phrases import cut
-from dreamgym.experience.roles import situation
+from dreamgym.experience.roles import pairing, situation
 from dreamgym.replay import open_store
 from dreamgym.train.demonstrations import choose_demonstrations
 from dreamgym.train.renaming import find_names
@@ -55,14 +56,17 @@ def rules(known: KnownKinds, steps: list[Transition]) -> str:
     """Return what each rule catches, and what it should not have caught."""
 
     def caught(some: list[Transition]) -> str:
-        hits = (
+        stands = (
             situation(one.state, one.action, known.layout) in known.out_of_place for one in some
         )
-        return f"{sum(hits)}/{len(some)}"
+        pairs = (pairing(one.action) in known.never_together for one in some)
+        return f"{sum(stands)}+{sum(pairs)}/{len(some)}"
 
     def denied(some: list[Transition]) -> str:
-        hits = (bool(known.goals.lacking(one.goal, one.state, one.action)) for one in some)
-        return f"{sum(hits)}/{len(some)}"
+        before = [bool(known.goals.lacking(one.goal, one.state, one.action)) for one in some]
+        after = [bool(known.goals.unmet(one.goal, one.next_state)) for one in some]
+        either = sum(map(max, before, after))
+        return f"{sum(before)}, {either}/{len(some)}"
 
     won = [one for one in steps if one.success]
     kinds = {cut(one.action).kind for one in won}

@@ -82,7 +82,7 @@ def load_card(folder: Path) -> DreamCard:
     return card
 
 
-_LATER = ("in_full", "beside", "layout", "out_of_place")
+_LATER = ("in_full", "beside", "layout", "out_of_place", "never_together")
 
 
 def _read(plain: Mapping[str, Any]) -> DreamCard:

@@ -2,18 +2,24 @@
 
 A word of a goal may need to be said of the things of the action that achieves it (`ladle`), or may
 need another word there (`heat` needs `hot`), several things of a name (`two`), or an action of some
-kind (`examine` was never achieved by moving something). What a goal needs and what is missing is a
-matter of record; whether an action that lacks nothing then achieves it is not.
+kind (`examine` was never achieved by moving something); and a thing that it names may have to be in
+some way in the end (`desklamp` must be `on`). What a goal needs and what is missing is a matter of
+record; whether an action that lacks nothing then achieves it is not.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dreamgym.experience.hints import content_words, said_of
+from dreamgym.experience.hints import (
+    content_words,
+    said_of,
+    said_of_thing,
+    words_of_things,
+)
 from dreamgym.experience.phrases import ARTICLES, SMALL, cut, mentions
 from dreamgym.states import body_of, names_in, without_number
 from dreamgym.types import Transition
@@ -42,19 +48,23 @@ class GoalNeeds:
     acts: frozenset[str] = frozenset()
     """Pairs such as `examine use _`: the most usual word of goals that were often achieved, and a
     kind of action that achieved some of them."""
+    in_the_end: frozenset[str] = frozenset()
+    """Pairs such as `desklamp on`: a word of goals, and what the state that achieved them always
+    said of the thing of that name."""
 
     @classmethod
     def from_successes(
-        cls, won: Iterable[Transition], *, things: frozenset[str] = frozenset()
+        cls, won: Iterable[Transition], *, states: Collection[str] = ()
     ) -> GoalNeeds:
         """Learn from steps that achieved their task.
 
         Args:
             won: the steps.
-            things: words that recorded states call things by. Where nearly all that goals name is
-                needed, so is a thing that no goal on record has named yet.
+            states: recorded states. They tell which words mean things (where nearly all that goals
+                name is needed, so is a thing that no goal on record has named yet), and how
+                things can be besides how they were in the end.
         """
-        won = list(won)
+        won, things = list(won), words_of_things(states)
         told = [(frozenset(content_words(one.goal)), said_of(one.state, one.action)) for one in won]
         times = Counter(word for goal, _ in told for word in goal)
         often = {word for word in times if times[word] >= MANY}
@@ -67,8 +77,9 @@ class GoalNeeds:
         needs = _needed_words(told, times)
         for word in _unheard(things, told, needs):
             needs.setdefault(word, {word})
+        ends = _varying(_ends(won, needs), states)
         pairs = frozenset(f"{word} {need}" for word, found in needs.items() for need in found)
-        return cls(pairs, frozenset(often - alone), frozenset(acts))
+        return cls(pairs, frozenset(often - alone), frozenset(acts), ends)
 
     def lacking(self, goal: str, state: str, action: str) -> tuple[str, ...]:
         """Return what a goal needs and what is neither said of the action's things nor carried.
@@ -85,6 +96,50 @@ class GoalNeeds:
         if kinds and kind not in kinds:
             missing.add(kinds[0].split()[0])
         return tuple(sorted(missing))
+
+    def unmet(self, goal: str, next_state: str) -> tuple[str, ...]:
+        """Return what the state that would achieve a goal does not say, and always did."""
+        needs = _by_word(self.in_the_end)
+        return tuple(
+            sorted(
+                need
+                for word in content_words(goal)
+                if word in needs
+                for need in set(needs[word]) - said_of_thing(next_state, word)
+            )
+        )
+
+
+def _ends(won: Sequence[Transition], needs: Mapping[str, set[str]]) -> set[tuple[str, str]]:
+    """Return how the things that goals name always were in the end.
+
+    What another word of the goal needs anyway is not owed to this one: where bottles are cooled
+    they are cool.
+    """
+    shared: dict[str, frozenset[str]] = {}
+    times = Counter[str]()
+    for one in won:
+        words = content_words(one.goal)
+        times.update(words)
+        for word in words:
+            told = {need for other in words if other != word for need in needs.get(other, ())}
+            said = said_of_thing(one.next_state, word) - told - {word}
+            shared[word] = shared.get(word, said) & said
+    return {(word, need) for word in shared if times[word] >= MANY for need in shared[word]}
+
+
+def _varying(pairs: set[tuple[str, str]], states: Iterable[str]) -> frozenset[str]:
+    """Return the pairs of which some state has the first without the second.
+
+    What never was otherwise is part of a name: every `kitchen cupboard` is a cupboard.
+    """
+    constant = set(pairs)
+    for state in states:
+        if not constant:
+            break
+        said = {word: said_of_thing(state, word) for word, _ in constant}
+        constant = {(word, need) for word, need in constant if not said[word] or need in said[word]}
+    return frozenset(f"{word} {need}" for word, need in pairs - constant)
 
 
 def _needed_words(told: Sequence[Told], times: Mapping[str, int]) -> dict[str, set[str]]:

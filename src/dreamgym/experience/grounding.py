@@ -1,13 +1,14 @@
 """Refusals by rule: what no environment would carry out is not left to a model that may be kind.
 
-Six rules with names, generic over environments; the name is part of the recorded reasoning.
+Seven rules with names, generic over environments; the name is part of the recorded reasoning.
 `malformed`: the action is no single line of words. `nothing-known`: it is about things that
 neither the task, nor a state seen so far, nor a reference contains. `unseen-kind`: no action of
 its kind (verb and small words) was ever carried out in the recorded experience. `not-here`: its
 kind was carried out often, and always on things in sight; this one is about something that is not.
 `half-named`: its kind was carried out often, and always on things by their whole names; this one
 names a thing in part. `out-of-place`: its kind was tried often on things that stand as these do
-(`roles.py`), and was refused every time.
+(`roles.py`), and was refused every time. `never-together`: they stand right, but two things of
+these names were tried again and again and never went together.
 """
 
 from __future__ import annotations
@@ -18,19 +19,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dreamgym.experience.goals import GoalNeeds
-from dreamgym.experience.hints import words_of_things
 from dreamgym.experience.ledger import only_named
 from dreamgym.experience.phrases import cut, mentions, places, whole
 from dreamgym.experience.prompt import unmarked
-from dreamgym.experience.roles import headings, never_worked, situation
+from dreamgym.experience.roles import (
+    Trial,
+    headings,
+    never_together,
+    never_worked,
+    pairing,
+    situation,
+)
 from dreamgym.protocols import Reference
-from dreamgym.states import body_of, items, names_in, page_name, split_said
+from dreamgym.states import body_of, items, names_in, page_name, split_said, without_number
 from dreamgym.types import Origin, Transition
 
 OFTEN = 20
 """Times that a kind of action must have worked before a rule is read off its things."""
 TRIED = 5
 """Times without exception that make a rule of how the things of an action stand."""
+PAIRED = 2
+"""Times without exception that make a rule of two names: they stood right each time."""
 LONGEST = 200
 """Characters of an action; whatever is longer is no command but a text."""
 
@@ -71,6 +80,8 @@ class KnownKinds:
     """Headings that most states have: see `roles.headings`."""
     out_of_place: frozenset[str] = frozenset()
     """Situations in which an action was tried often and always refused: see `roles.situation`."""
+    never_together: frozenset[str] = frozenset()
+    """Pairs of things that an action was tried on and never worked with: see `roles.pairing`."""
     goals: GoalNeeds = GoalNeeds()
     """What goals were never achieved without."""
 
@@ -79,6 +90,10 @@ class KnownKinds:
         """Learn from recorded steps."""
         transitions = list(transitions)
         layout = headings([one.state for one in transitions])
+        trials = [
+            Trial.of(one.state, one.action, refused=one.refused, layout=layout)
+            for one in transitions
+        ]
         worked: Counter[str] = Counter()
         unseen: Counter[str] = Counter()
         free: set[str] = set()
@@ -124,12 +139,11 @@ class KnownKinds:
             in_full=frozenset(in_full),
             beside=frozenset(beside),
             layout=layout,
-            out_of_place=never_worked(
-                ((one.state, one.action, one.refused) for one in transitions), layout, times=TRIED
-            ),
+            out_of_place=never_worked(trials, times=TRIED),
+            never_together=never_together(trials, times=PAIRED),
             goals=GoalNeeds.from_successes(
                 (one for one in transitions if one.success),
-                things=words_of_things({one.state for one in transitions}),
+                states=dict.fromkeys(one.state for one in transitions),
             ),
         )
 
@@ -184,7 +198,7 @@ class Grounding:
     every: bool = True
     """Refuse also when only one of several phrases is unheard of."""
     here: bool = True
-    """Use the rules `not-here`, `half-named` and `out-of-place`."""
+    """Use the rules `not-here`, `half-named`, `out-of-place` and `never-together`."""
 
     def refusal(
         self, action: str, *, seen: Sequence[str], references: Sequence[Reference]
@@ -237,6 +251,9 @@ def _misplaced(known: KnownKinds, action: str, state: str) -> Refusal | None:
     here = situation(state, action, known.layout)
     if here in known.out_of_place:
         return Refusal("out-of-place", Origin.GROUNDING, f"it never worked where '{here}'")
+    if pairing(action) in known.never_together:
+        why = f"{' and '.join(map(without_number, parts.phrases))} never went together"
+        return Refusal("never-together", Origin.GROUNDING, why)
     return None
 
 

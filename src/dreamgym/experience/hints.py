@@ -50,6 +50,17 @@ def said_of(state: str, action: str) -> frozenset[str]:
     return frozenset(_WORD.findall(" ".join([*phrases, *sight]).lower()))
 
 
+def said_of_thing(state: str, name: str) -> frozenset[str]:
+    """Return the words by which a state speaks of whatever has a name."""
+    sight = [
+        thing
+        for item in items(state)
+        for thing in (*things_of(item), item.partition(COLON)[0])
+        if mentions(thing, name)
+    ]
+    return frozenset(_WORD.findall(" ".join(sight).lower()))
+
+
 def words_of_things(states: Iterable[str]) -> frozenset[str]:
     """Return the words that states call things by, without how these are: `cup` of `cup (hot)`."""
     named = {bare(thing) for state in states for item in items(state) for thing in things_of(item)}

@@ -3,7 +3,9 @@
 What can be done with a thing depends more on where it stands than on its name: what is taken lies
 in a list, what is put is carried, what is opened is closed. A *role* says so without its name, as
 `carrying: _`, or `at _: | places: _` for the place where one is; a colon at its end says that it
-has a list of its own. Generic over environments; the layout of states is that of `dreamgym.states`.
+has a list of its own. Where two things stand right and their like still never went together, their
+names decide: a *pairing*, as `move _ to _; pillow; sink`. Generic over environments; the layout of
+states is that of `dreamgym.states`.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from dreamgym.experience.ledger import carried_things
 from dreamgym.experience.phrases import cut, whole
-from dreamgym.states import COLON, STATUS, is_carrying, items
+from dreamgym.states import COLON, STATUS, is_carrying, items, without_number
 
 ABSENT = ""
 """The role of what a state does not show, such as `around` in `look around`."""
@@ -64,23 +67,51 @@ def situation(state: str, action: str, layout: frozenset[str]) -> str:
     return "; ".join([parts.kind, *roles, hands, *alike])
 
 
-def never_worked(
-    tried: Iterable[tuple[str, str, bool]], layout: frozenset[str], *, times: int
-) -> frozenset[str]:
-    """Return the situations in which an action was tried that often and always refused.
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A recorded action, by how and which things it was about."""
 
-    Args:
-        tried: state, action, and whether it was refused.
-        layout: see `headings`.
-        times: fewer failures may have been bad luck, or have had a reason of their own.
+    situation: str
+    pairing: str
+    refused: bool
+
+    @classmethod
+    def of(cls, state: str, action: str, *, refused: bool, layout: frozenset[str]) -> Trial:
+        """Describe an action that was tried in a state."""
+        return cls(situation(state, action, layout), pairing(action), refused)
+
+
+def pairing(action: str) -> str:
+    """Return an action's kind with its things, numbers apart; nothing for fewer than two."""
+    parts = cut(action)
+    if len(parts.phrases) < 2:
+        return ""
+    return "; ".join([parts.kind, *map(without_number, parts.phrases)])
+
+
+def never_worked(trials: Iterable[Trial], *, times: int) -> frozenset[str]:
+    """Return the situations in which an action was tried that often and always refused."""
+    return _always_refused(((one.situation, one.refused) for one in trials), times)
+
+
+def never_together(trials: Sequence[Trial], *, times: int) -> frozenset[str]:
+    """Return the pairings that were tried that often where they might have worked, and never did.
+
+    They might have where the things stood as others did with which it worked.
     """
+    in_place = {one.situation for one in trials if not one.refused}
+    paired = (one for one in trials if one.pairing and one.situation in in_place)
+    return _always_refused(((one.pairing, one.refused) for one in paired), times)
+
+
+def _always_refused(tried: Iterable[tuple[str, bool]], times: int) -> frozenset[str]:
+    """Return what was refused that often and without exception: less may have been bad luck."""
     refused, worked = Counter[str](), set[str]()
-    for state, action, was_refused in tried:
-        here = situation(state, action, layout)
+    for what, was_refused in tried:
         if was_refused:
-            refused[here] += 1
+            refused[what] += 1
         else:
-            worked.add(here)
+            worked.add(what)
     return frozenset(one for one, count in refused.items() if count >= times) - worked
 
 

@@ -311,7 +311,10 @@ class DreamEnv:
         known = self._world.grounding.known if self._world.grounding is not None else None
         if known is None or not prediction.success:
             return prediction
-        lacking = known.goals.lacking(self._task.goal, self._state, action)
+        lacking = (
+            *known.goals.lacking(self._task.goal, self._state, action),
+            *known.goals.unmet(self._task.goal, prediction.next_state),
+        )
         if not lacking:
             return prediction
         why = f"{prediction.reasoning}; goal-unmet: not achieved, the goal lacks {lacking[0]}"

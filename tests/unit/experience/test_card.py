@@ -23,7 +23,10 @@ def a_card():
         beside=frozenset({"open"}),
         layout=frozenset({"places"}),
         out_of_place=frozenset({"open _; _ open:; free"}),
-        goals=GoalNeeds(frozenset({"heat hot"}), frozenset({"two"})),
+        never_together=frozenset({"put _ in _; pillow; sink"}),
+        goals=GoalNeeds(
+            frozenset({"heat hot"}), frozenset({"two"}), in_the_end=frozenset({"lamp on"})
+        ),
     )
     switches = Switches(history=False, window=3)
     return DreamCard("twx/coin", "/some/store", "hashing", Style.COMPACT, switches, 2, known)

@@ -306,8 +306,9 @@ def test_a_success_without_what_the_goal_names_is_none_and_the_episode_goes_on()
         return ("<think>got it</think>\n<edit>\n-1\n|4 carrying: cup\n</edit>"
                 "\nRefused: False\nDone: True\nSuccess: True\nReward: 1")  # fmt: skip
 
-    def told(*words):
-        known = KnownKinds(frozenset({"take _"}), goals=GoalNeeds(frozenset(words)))
+    def told(*words, in_the_end=()):
+        needs = GoalNeeds(frozenset(words), in_the_end=frozenset(in_the_end))
+        known = KnownKinds(frozenset({"take _"}), goals=needs)
         world = dream(playing(answer=generous), grounding=Grounding(known))
         return play(world, ("take cup",)).steps[0]
 
@@ -316,6 +317,8 @@ def test_a_success_without_what_the_goal_names_is_none_and_the_episode_goes_on()
     assert (denied.result.success, denied.result.terminated, denied.result.reward) == (0, 0, 0)
     assert denied.result.observation == believed.result.observation
     assert denied.reasoning.endswith("goal-unmet: not achieved, the goal lacks coin")
+    dull = told(in_the_end=["coin shiny"])
+    assert dull.reasoning.endswith("goal-unmet: not achieved, the goal lacks shiny")
 
 
 def test_openings_come_from_task_callable_or_model():

@@ -98,14 +98,46 @@ def test_a_kind_of_action_that_never_achieved_such_a_goal_is_not_enough():
 def test_things_that_no_goal_named_yet_are_needed_where_others_were():
     names = ("hat", "pen", "cup", "egg", "pie")
     steps = [put(one, goal=f"put a {one} in box") for one in names for _ in range(FEW)]
-    things = frozenset({*names, "key"})
-    goals = GoalNeeds.from_successes(steps, things=things)
+    states = [f"hall\nbox: {', '.join(names)}, key"]
+    goals = GoalNeeds.from_successes(steps, states=states)
     wrong = put("hat", goal="put a key in box")
     assert goals.lacking(wrong.goal, wrong.state, wrong.action) == ("key",)
     assert goals.lacking("put a star in box", wrong.state, wrong.action) == (), "nothing is one"
     without = put("hat", goal="put a key in box")
-    known = GoalNeeds.from_successes([*steps, without], things=things)
+    known = GoalNeeds.from_successes([*steps, without], states=states)
     assert known.lacking(wrong.goal, wrong.state, wrong.action) == (), "it was done without"
     spared = [put("hat", goal=f"put a {one} in box") for one in ("bag", "jar") for _ in range(FEW)]
-    loose = GoalNeeds.from_successes([*steps, *spared], things=things | {"bag", "jar"})
+    loose = GoalNeeds.from_successes([*steps, *spared], states=[*states, "hall\nbox: bag, jar"])
     assert loose.lacking(wrong.goal, wrong.state, wrong.action) == (), "not all were needed"
+
+
+def test_a_thing_that_a_goal_names_must_be_as_it_always_was_in_the_end():
+    def lit(thing, lamp):
+        before = won(
+            f"look at {thing}, lamp", f"hall\ndesk: lamp 1\ncarrying: {thing}", "use lamp 1"
+        )
+        return replace(before, next_state=f"hall\ndesk: {lamp}\ncarrying: {thing}")
+
+    steps = [lit(one, "lamp 1 (on)") for one in ("cup", "pie") for _ in range(MANY)]
+    goals = GoalNeeds.from_successes(steps, states=[one.state for one in steps])
+    assert goals.in_the_end == {"lamp on"}
+    assert goals.unmet("look at hat, lamp", "hall\ndesk: lamp 1\ncarrying: hat") == ("on",)
+    assert goals.unmet("look at hat, lamp", "hall\ncarrying: hat") == ("on",), "it is gone"
+    assert goals.unmet("look at hat, lamp", "hall\ndesk: lamp 1 (on)\ncarrying: hat") == ()
+    assert goals.unmet("look at hat", "hall\ndesk: lamp 1\ncarrying: hat") == (), "not asked for"
+    once = GoalNeeds.from_successes(
+        [*steps, lit("cup", "lamp 1")], states=[one.state for one in steps]
+    )
+    assert not once.in_the_end, "one exception is enough"
+    always = GoalNeeds.from_successes(steps, states=[one.next_state for one in steps])
+    assert not always.in_the_end, "what is never otherwise says nothing"
+
+
+def test_how_a_thing_is_in_the_end_may_be_owed_to_another_word():
+    def cooled(thing):
+        return put(f"{thing} 1 (cool)", goal=f"put a cool {thing} in box")
+
+    plain = [put(f"{one} 1", goal=f"put a {one} in box") for one in ("bottle", "hat")]
+    steps = [*[cooled("bottle"), cooled("egg")] * MANY, plain[1]]
+    goals = GoalNeeds.from_successes(steps, states=[one.state for one in (*steps, *plain)])
+    assert not any(pair.startswith("bottle") for pair in goals.in_the_end)

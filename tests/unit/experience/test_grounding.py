@@ -9,7 +9,7 @@ from recorded_states import STEPS
 from small_house import GOAL, OPENING, page, transition
 from test_experience_prompt import recorded
 
-from dreamgym.experience.grounding import OFTEN, TRIED, Grounding, KnownKinds, malformed
+from dreamgym.experience.grounding import OFTEN, PAIRED, TRIED, Grounding, KnownKinds, malformed
 from dreamgym.experience.phrases import cut, mentions, places
 from dreamgym.replay.lookup import Hit
 from dreamgym.types import Origin
@@ -182,3 +182,17 @@ def test_recorded_steps_that_worked_are_never_refused_by_rule():
                 accepted += 1
     assert accepted > 100
     assert refused > 10
+
+
+def test_things_that_never_went_together_are_refused_where_they_stand_right():
+    state = "hall\nsink: empty; shelf: empty\ncarrying: pillow 1"
+    steps = [
+        step_of("hall\nsink: empty; shelf: empty\ncarrying: cup 1", "put cup 1 in sink"),
+        step_of(state, "put pillow 1 in shelf"),
+        *[replace(step_of(state, "put pillow 1 in sink"), refused=True)] * PAIRED,
+    ]
+    rules = Grounding(KnownKinds.from_transitions(steps))
+    found = rules.refusal("put pillow 1 in sink", seen=["goal", state], references=())
+    assert found is not None
+    assert (found.rule, found.why) == ("never-together", "pillow and sink never went together")
+    assert rules.refusal("put pillow 1 in shelf", seen=["goal", state], references=()) is None

@@ -2,7 +2,15 @@
 
 import pytest
 
-from dreamgym.experience.roles import ABSENT, headings, never_worked, role, situation
+from dreamgym.experience.roles import (
+    ABSENT,
+    Trial,
+    headings,
+    never_together,
+    never_worked,
+    role,
+    situation,
+)
 
 HOUSE = "at safe 1 open: cup 1\ncarrying 1/2: red hat\nplaces: bed 1, safe 1"
 LAYOUT = frozenset({"places"})
@@ -44,8 +52,28 @@ def test_a_situation_has_roles_and_hands_and_says_what_is_put_into_itself():
     assert situation(state, "put box in box", LAYOUT).endswith("; same")
 
 
+def trial(state, action, refused):
+    return Trial.of(state, action, refused=refused, layout=LAYOUT)
+
+
 def test_one_success_outweighs_any_number_of_refusals():
-    tried = [("lamp", "take lamp", True)] * 9
-    assert never_worked(tried, LAYOUT, times=9)
-    assert not never_worked(tried, LAYOUT, times=10)
-    assert not never_worked([*tried, ("vase", "take vase", False)], LAYOUT, times=9)
+    tried = [trial("lamp", "take lamp", True)] * 9
+    assert never_worked(tried, times=9)
+    assert not never_worked(tried, times=10)
+    assert not never_worked([*tried, trial("vase", "take vase", False)], times=9)
+
+
+def test_things_that_stood_right_and_never_went_together_do_not():
+    def put(thing, place, refused, held=True):
+        carried = thing if held else "hat 1"
+        return trial(f"{place}: empty\ncarrying: {carried}", f"put {thing} in {place}", refused)
+
+    tried = [put("pillow 1", "sink 1", True), put("pillow 2", "sink 1", True)]
+    worked = [put("cup 1", "sink 1", False), put("pillow 1", "bed 1", False)]
+    assert never_together([*tried, *worked], times=2) == {"put _ in _; pillow; sink"}
+    assert not never_together([*tried, *worked], times=3), "too seldom"
+    assert not never_together(tried, times=2), "nothing ever worked there"
+    assert not never_together([*tried, *worked, put("pillow 3", "sink 2", False)], times=2)
+    absent = [put("pillow 1", "sink 1", True, held=False)] * 2
+    assert not never_together([*absent, *worked], times=2), "it was not at hand"
+    assert not never_together([trial("lamp", "take lamp", True)] * 2, times=2), "no pair"
