@@ -1,7 +1,9 @@
 """Many single questions to few full batches: the meeting point of asyncio and computing.
 
-Questions that arrive while a batch is computed, or within a tick of each other, go together. The
-computing runs in a thread, so that the event loop lives. Knows nothing of models.
+Questions that arrive while a batch is computed, or soon after each other, go together. Who was
+answered usually asks again: once as many wait as did lately, nobody else is waited for. Until then
+latecomers get a little time, measured by what a batch costs. The computing runs in a thread, so
+that the event loop lives. Knows nothing of models.
 """
 
 from __future__ import annotations
@@ -14,6 +16,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from dreamgym.errors import DreamGymError, LLMError
+
+PATIENCE = 0.25
+"""How long latecomers are waited for, as a share of what the last batch took. A batch costs little
+more with another row, so a short wait saves a batch; a world that is slow is not waited for."""
 
 Question = TypeVar("Question")
 Reply = TypeVar("Reply")
@@ -45,7 +51,8 @@ class MicroBatcher(Generic[Question, Reply]):
             executor: one thread, perhaps shared with other batchers.
             max_size: the most questions in a batch.
             max_weight: the most weight in a batch; one question alone may pass it.
-            tick_seconds: a batch goes off when nothing new has come for so long.
+            tick_seconds: a batch goes off when nothing new has come for so long, or for `PATIENCE`
+                of the time that the last one took, whichever is longer.
         """
         self._compute = compute
         self._executor = executor
@@ -55,6 +62,12 @@ class MicroBatcher(Generic[Question, Reply]):
         self._waiting: deque[_Asked[Question, Reply]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._expected = 0
+        """How many asked lately: those answered last, and those who waited meanwhile; none while
+        their number still changes."""
+        self._lately = 0
+        self._lasted = 0.0
+        """Seconds that the last batch took."""
 
     async def ask(self, question: Question, *, weight: int = 1) -> Reply:
         """Have one question answered."""
@@ -83,6 +96,7 @@ class MicroBatcher(Generic[Question, Reply]):
             if not batch:
                 continue
             questions = [asked.question for asked in batch]
+            began = loop.time()
             try:
                 replies = await loop.run_in_executor(self._executor, self._compute, questions)
             except DreamGymError as error:
@@ -97,13 +111,24 @@ class MicroBatcher(Generic[Question, Reply]):
                 for asked, reply in zip(batch, replies, strict=True):
                     if not asked.reply.done():
                         asked.reply.set_result(reply)
+            self._lasted = loop.time() - began
+            asking = len(batch) + len(self._waiting)
+            self._expected = asking if asking <= self._lately else 0
+            self._lately = asking
 
     async def _gather(self) -> None:
-        """Wait until nothing new comes, or a batch is full."""
-        seen = -1
-        while seen < len(self._waiting) < self._max_size:
-            seen = len(self._waiting)
+        """Wait until all who asked lately are back, nothing new comes, or a batch is full."""
+        await asyncio.sleep(0)  # whoever was just answered may ask again at once
+        patience = max(self._tick, PATIENCE * self._lasted)
+        enough = min(self._max_size, self._expected or self._max_size)
+        seen, since = len(self._waiting), asyncio.get_running_loop().time()
+        while len(self._waiting) < enough:
             await asyncio.sleep(self._tick)
+            now = asyncio.get_running_loop().time()
+            if len(self._waiting) > seen:
+                seen, since = len(self._waiting), now
+            elif now - since >= patience:
+                break
 
     def _take(self) -> list[_Asked[Question, Reply]]:
         batch: list[_Asked[Question, Reply]] = []

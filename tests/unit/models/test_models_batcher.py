@@ -84,6 +84,44 @@ def test_what_comes_during_a_batch_goes_into_the_next(thread: ThreadPoolExecutor
     assert compute.batches == [[1], [2, 3]]
 
 
+def test_who_was_answered_is_waited_for_as_long_as_a_part_of_a_batch(
+    thread: ThreadPoolExecutor,
+) -> None:
+    batches: list[int] = []
+
+    def slow(numbers: Sequence[int]) -> Sequence[int]:
+        batches.append(len(numbers))
+        time.sleep(0.4)
+        return numbers
+
+    async def player(batcher: MicroBatcher[int, int], pause: float) -> None:
+        for number in range(4):
+            await batcher.ask(number)
+            await asyncio.sleep(pause)
+
+    async def play(*pauses: float) -> None:
+        batcher = MicroBatcher(slow, thread, max_size=9, max_weight=99, tick_seconds=0.001)
+        await asyncio.gather(*(player(batcher, pause) for pause in pauses))
+
+    asyncio.run(play(0, 0.02, 0.04))
+    assert batches == [3, 3, 3, 3], "a tick alone would have parted them"
+    batches.clear()
+    asyncio.run(play(0, 0, 0.8))
+    assert batches[:3] == [3, 2, 2], "who is slow is not waited for"
+
+
+def test_who_comes_alone_is_answered_at_once(thread: ThreadPoolExecutor) -> None:
+    async def ask() -> float:
+        batcher = MicroBatcher(Doubler(), thread, max_size=9, max_weight=99, tick_seconds=0.5)
+        await batcher.ask(1)
+        await batcher.ask(2)
+        start = time.perf_counter()
+        await batcher.ask(3)
+        return time.perf_counter() - start
+
+    assert asyncio.run(ask()) < 0.4, "nobody else has asked lately, so there is no tick to wait"
+
+
 def test_errors_reach_those_who_asked_and_no_one_else(thread: ThreadPoolExecutor) -> None:
     async def ask() -> list[object]:
         batcher = make(Doubler(), thread, max_size=1)
