@@ -1,7 +1,7 @@
 """The paper's Figures 4 and 5 in small, and what each check is worth.
 
     python benchmarks/fidelity.py --out runs/fidelity --until dream     # records, policies, dreams
-    python benchmarks/fidelity_figures.py --out runs/fidelity data ablation checks second mix
+    python benchmarks/fidelity_figures.py --out runs/fidelity data ablation checks second mix memory
 
 `data`: audit figures against the number of recorded steps, for two model sizes (Figure 5); what is
 not among them is not in the dream's memory either, but for the random walks of held-out tasks.
@@ -10,14 +10,16 @@ one check off, or with more pessimism; nothing is fitted anew. `second`: the sam
 seed's beside it that must agree. `mix`: what the offline mix is made of: as recorded, with rollouts
 of the warm-started policy on train tasks (counted as offline, as all recorded steps are; only for
 environments whose records hold none yet, see `fidelity.ENVS`), with as
-many more episodes of the usual mix, and with other shares of refused steps. Stages with a result
-are not repeated.
+many more episodes of the usual mix, and with other shares of refused steps. `memory`: the same
+dream, remembering fewer or more random walks of each held-out task; nothing is fitted anew. Stages
+with a result are not repeated.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from itertools import islice
 from pathlib import Path
 
 from fidelity import ENVS, run, settings
@@ -35,6 +37,8 @@ ABLATIONS = {
 }
 CHECKS = {
     "all checks": [],
+    "any win": ["dream.known_wins=false"],
+    "known wins only": ["dream.known_wins=true"],
     "no grounding": ["dream.grounding=false"],
     "no ledger": ["dream.ledger=false"],
     "neither": ["dream.grounding=false", "dream.ledger=false"],
@@ -44,7 +48,12 @@ CHECKS = {
     "alike 0.7": ["dream.min_similarity=0.7"],
     "alike 0.9": ["dream.min_similarity=0.9"],
 }
-STUDIES = ("data", "ablation", "checks", "second", "mix")
+STUDIES = ("data", "ablation", "checks", "second", "mix", "memory")
+WALKS = (0, 1, 2, 5, 10, 20)
+"""Random walks of each held-out task that a dream remembers."""
+HELD_OUT_TASKS = 100
+RECORDED_WALKS = 5
+"""As `fidelity.stages` records them."""
 SECOND = {"agree on flags": "flags", "agree on states": "states"}
 MIXES = {
     "mix as recorded": ("", []),
@@ -103,6 +112,30 @@ def with_episodes_of(here: Path, policy: str, asked: argparse.Namespace) -> Path
     return store
 
 
+def with_walks(here: Path, count: int, asked: argparse.Namespace) -> Path:
+    """Return the study's records with so many random walks of each held-out task."""
+    store = here / f"experience-walks-{count}.sqlite"
+    if count == RECORDED_WALKS:
+        return here / "experience.sqlite"
+    if count > RECORDED_WALKS:
+        if not store.exists():
+            copy_store(here / "experience.sqlite", store)
+        wanted = ENVS[asked.env]
+        run(["collect", "--env", wanted.spec, "--set", f"collect.max_steps={wanted.steps}",
+             "--policy", "random", "--split", "dev", "--tasks", str(HELD_OUT_TASKS),
+             "--episodes", str(HELD_OUT_TASKS * (count - RECORDED_WALKS)),
+             "--seed", str(asked.seed + 70), "--store", str(store),
+             "--out", str(here / f"collect-walks-{count}")])  # fmt: skip
+    elif not store.exists():
+        half = store.with_suffix(".part")
+        half.unlink(missing_ok=True)
+        with open_store(here / "experience.sqlite") as old, open_store(half) as new:
+            new.add(old.trajectories(split=Split.TRAIN))
+            new.add(islice(old.trajectories(split=Split.DEV), count * HELD_OUT_TASKS))
+        half.rename(store)
+    return store
+
+
 def mixed(here: Path, name: str, asked: argparse.Namespace) -> dict[str, object]:
     """Fit on one mix of records, audit, and return the figures with what was learnt from."""
     policy, more = MIXES[name]
@@ -121,13 +154,17 @@ def mixed(here: Path, name: str, asked: argparse.Namespace) -> dict[str, object]
 
 
 def audited(
-    here: Path, dream: Path, name: str, *, steps: int, more: list[str]
+    here: Path, dream: Path, name: str, *, steps: int, more: list[str], store: Path | None = None
 ) -> dict[str, object]:
-    """Audit a dream with the study's warm-started policy, and return the figures."""
+    """Audit a dream with the study's warm-started policy, and return the figures.
+
+    It remembers with the store that it was fitted on, or with another.
+    """
+    remembered = ["--store", str(store)] if store else []
     study = ENVS[here.name.rpartition("-")[0]]
     out = here / f"audit-{name.replace(' ', '-')}"
     run(["audit", "--world", str(dream), "--data", str(here / "held_out.sqlite"),
-         "--policy", str(here / "warm"), "--set", f"audit.max_steps={steps}",
+         "--policy", str(here / "warm"), *remembered, "--set", f"audit.max_steps={steps}",
          "--set", "audit.luck_episodes=0", *settings(*study.dream, *more),
          "--out", str(out)])  # fmt: skip
     found = json.loads((out / "result.json").read_text())
@@ -181,6 +218,12 @@ def rows_of(study: str, folder: Path, asked: argparse.Namespace) -> list[dict[st
     elif study == "mix":
         for name in MIXES:
             rows.append(mixed(here, name, asked))
+            print(json.dumps(rows[-1]), flush=True)
+    elif study == "memory":
+        for count in WALKS:
+            name, store = f"{count} walks", with_walks(here, count, asked)
+            dream = here / "dream"
+            rows.append(audited(here, dream, name, steps=steps, more=seen, store=store))
             print(json.dumps(rows[-1]), flush=True)
     else:
         for name, more in CHECKS.items():
