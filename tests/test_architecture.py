@@ -58,6 +58,8 @@ EXCEPTIONS: dict[str, str] = {
     "cli/train.py:train": "one parameter per option is how typer reads a command line",
     "cli/evaluate.py:evaluate": "one parameter per option is how typer reads a command line",
     "cli/vary.py:vary": "one parameter per option is how typer reads a command line",
+    "cli/bench.py:bench": "one parameter per option is how typer reads a command line",
+    "experience/world.py:__init__": "what a dream is made of: each part and check by itself",
 }
 """Named exceptions to the caps, each with its reason."""
 

@@ -110,6 +110,7 @@ def dream_over(
             second=second,
         ),
         outcome_only=config.outcome_only,
+        share_answers=config.share_answers,
     )
     return Dream(world, memory, store, card)
 

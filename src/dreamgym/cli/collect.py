@@ -30,6 +30,9 @@ Policy = Annotated[
 StorePath = Annotated[
     Path | None, typer.Option("--store", help="Store to add to; the run's own by default.")
 ]
+BeginWith = Annotated[
+    Path | None, typer.Option("--begin-with", help="Begin the run's own store as a copy of this.")
+]
 
 
 def collect(
@@ -40,6 +43,7 @@ def collect(
     policy: Policy = None,
     seed: options.Seed = None,
     store: StorePath = None,
+    begin_with: BeginWith = None,
     out: options.Out = None,
     resume: options.Resume = False,
     preset: options.Preset = None,
@@ -54,6 +58,7 @@ def collect(
         "collect.episodes": episodes,
         "collect.tasks": tasks,
         "collect.policy": policy,
+        "collect.begin_with": str(options.store_at(begin_with).absolute()) if begin_with else None,
         "seed": seed,
         "replay.store": str(options.store_at(store).absolute()) if store else None,
     }

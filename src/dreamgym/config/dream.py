@@ -119,6 +119,9 @@ class DreamConfig:
     """Tokens after which a reply is cut off; 0 means 160 for fitted models, 1024 for others."""
     temperature: float = 0.0
     """How freely replies are drawn; identical questions get identical replies in any case."""
+    share_answers: bool = True
+    """Give all episodes the same reply to the same question, so that luck decides nothing; off,
+    each episode draws its own where the temperature is above 0."""
     outcome_only: bool = True
     """Reward success with 1 and everything else with 0, whatever the model says."""
 

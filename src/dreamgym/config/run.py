@@ -56,6 +56,8 @@ class CollectConfig:
     """Steps after which an episode is cut off, unless the environment's own limit comes first."""
     concurrency: int = 64
     """Episodes that run side by side."""
+    begin_with: str = ""
+    """A store that the run's own begins as a copy of; it stays as it is."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""

@@ -48,7 +48,7 @@ class DreamWorld:
 
     Identical (task, history, state, action) get the identical reply, from the shared transition
     cache, whatever the temperature: a group's rewards then differ by what the agents did, not by
-    luck. Failures are not remembered.
+    luck (unless `share_answers` is off). Failures are not remembered.
 
     Args:
         model: who answers.
@@ -61,6 +61,7 @@ class DreamWorld:
         pessimism: when to say unknown.
         outcome_only: give 1 for success and 0 for everything else, as the paper does, whatever
             reward the model says.
+        share_answers: whether episodes share replies; off, each has its own, drawn by its seed.
     """
 
     source = Source.DREAM
@@ -77,6 +78,7 @@ class DreamWorld:
         ledger: bool = True,
         pessimism: Pessimism | None = None,
         outcome_only: bool = False,
+        share_answers: bool = True,
     ) -> None:
         self.model = model
         self.spec = spec
@@ -87,6 +89,7 @@ class DreamWorld:
         self.ledger = ledger
         self.pessimism = pessimism or Pessimism()
         self.outcome_only = outcome_only
+        self.share_answers = share_answers
         self.answers = TransitionCache(REMEMBERED)
         self.records = Records()
         self.look_ups = LookUps(self.references)
@@ -204,8 +207,10 @@ class DreamEnv:
         self._over = True
 
     async def reset(self, seed: int) -> Opening:
-        """Start the episode. The seed changes nothing: a dream's answers depend on its input."""
+        """Start the episode. The seed changes nothing where episodes share their answers."""
         self.jump(await self._opening())
+        if not self._world.share_answers:
+            self._trail.append(f"episode {seed}")
         return Opening(self._task, Observation(self._state))
 
     def jump(self, opening: Opening, past: Sequence[Step] = ()) -> None:

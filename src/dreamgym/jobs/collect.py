@@ -13,7 +13,7 @@ from dreamgym import __version__, build
 from dreamgym.config import RunConfig
 from dreamgym.envs.workers import PoolStats
 from dreamgym.errors import ConfigError, ReplayError
-from dreamgym.replay import ExperienceStore
+from dreamgym.replay import ExperienceStore, copy_store
 from dreamgym.rollout.record import Recorded, record, recorded_of
 from dreamgym.rollout.summary import Summary, summarise
 from dreamgym.runs import RunDir, read_json_lines
@@ -58,7 +58,7 @@ async def run_collect(
             "test tasks are held out: an experience store must not learn them. Use `dreamgym eval`,"
             " or a store of their own with --set replay.held_out=true"
         )
-    path = Path(config.replay.store) if config.replay.store else run.store_path
+    path = _begun(config, run)
     policy = build.make_policy(wanted.policy, noise=wanted.noise, probe_share=wanted.probe_share)
     store = build.make_store(path, config.replay)
     world = build.make_world(config.env)
@@ -104,6 +104,20 @@ async def run_collect(
         run.result(result_of(config, collected))
     run.event("finished", episodes=summary.episodes)
     return collected
+
+
+def _begun(config: RunConfig, run: RunDir) -> Path:
+    """Return where experience goes, begun as a copy of another store where the settings say so."""
+    path = Path(config.replay.store) if config.replay.store else run.store_path
+    first = config.collect.begin_with
+    if first and config.replay.store:
+        raise ConfigError(
+            f"--begin-with {first} makes a store of the run's own, but --store names {path}: "
+            "give one of them"
+        )
+    if first and not path.exists():  # A run that goes on has its copy, and more in it.
+        copy_store(Path(first), path)
+    return path
 
 
 def _lost(run: Path, missing: set[str]) -> list[dict[str, Any]]:

@@ -132,6 +132,35 @@ def test_identical_turns_get_the_identical_reply_from_one_call():
     assert metrics["experience/shared_answers"] == 8
 
 
+def test_episodes_that_share_no_answers_each_draw_their_own():
+    """What the luck control keeps out: the same actions, other replies; by seed, so repeatable."""
+    seeds = []
+
+    def drawn(request):
+        seeds.append(request.seed)
+        win = request.seed % 2 == 0
+        return (
+            f"<think>x</think><edit></edit>\nRefused: False\nDone: {win}\nSuccess: {win}\n"
+            f"Reward: {int(win)}"
+        )
+
+    async def group():
+        model = ExperienceModel(ScriptedLLM(drawn), temperature=1.0, retries=1)
+        world = DreamWorld(model, share_answers=False)
+        results = []
+        for seed in (*range(8), 3):
+            env = await world.open(TASK)
+            await env.reset(seed)
+            results.append(await env.step("take cup"))
+        return results, world.metrics()
+
+    results, metrics = asyncio.run(group())
+    assert len(set(seeds)) == len(seeds) == 8
+    assert {result.success for result in results[:8]} == {True, False}
+    assert results[8] == results[3]
+    assert metrics["experience/shared_answers"] == 1
+
+
 def test_other_histories_are_other_questions():
     llm = playing()
     world = dream(llm)
