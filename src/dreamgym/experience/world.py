@@ -66,7 +66,7 @@ class DreamWorld:
 
     source = Source.DREAM
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a dream is made of, each part and check by itself
         self,
         model: ExperienceModel,
         *,
