@@ -72,7 +72,7 @@ ENVS = {
         own=1000,
         clone=("policy.choose=known", "train.steps=120"),
         fit=("fit.steps=600", "fit.ending_share=0.3", *POINTING),
-        dream=("dream.known_wins=true",),
+        dream=("dream.known_wins=true", "dream.known_losses=true"),
     ),
     "twc-folds": Setting("twx/twc?numLocations=1&numItemsToPutAway=1", 14),
     "simon": Setting(

@@ -37,8 +37,9 @@ ABLATIONS = {
 }
 CHECKS = {
     "all checks": [],
-    "any win": ["dream.known_wins=false"],
-    "known wins only": ["dream.known_wins=true"],
+    "any end": ["dream.known_wins=false", "dream.known_losses=false"],
+    "known wins": ["dream.known_wins=true", "dream.known_losses=false"],
+    "known wins and losses": ["dream.known_wins=true", "dream.known_losses=true"],
     "no grounding": ["dream.grounding=false"],
     "no ledger": ["dream.ledger=false"],
     "neither": ["dream.grounding=false", "dream.ledger=false"],

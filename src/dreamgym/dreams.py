@@ -107,6 +107,7 @@ def dream_over(
             min_confidence=config.min_confidence,
             known_pages=config.known_pages,
             known_wins=config.known_wins,
+            known_losses=config.known_losses,
             second=second,
         ),
         outcome_only=config.outcome_only,

@@ -115,6 +115,9 @@ class DreamConfig:
     """Answer `unknown` where a new place is one that no memory of this task holds."""
     known_wins: bool = False
     """Answer `unknown` where success is told and no reference shows the same action achieve it."""
+    known_losses: bool = False
+    """Answer `unknown` where an action that might have achieved the task is said not to, and no
+    reference shows the same action achieve nothing."""
     longest_answer: int = 0
     """Tokens after which a reply is cut off; 0 means 160 for fitted models, 1024 for others."""
     temperature: float = 0.0

@@ -72,6 +72,9 @@ class Pessimism:
     """A new page must come from the ledger or from a reference of the same task."""
     known_wins: bool = False
     """A success must be shown by a reference in which the very same action achieved its task."""
+    known_losses: bool = False
+    """An action that might achieve the task and is said not to must be shown by a reference in
+    which the very same action did not."""
     second: SecondOpinion | None = None
     """Who must agree."""
     doubt: Doubt | None = None
@@ -87,23 +90,35 @@ class Pessimism:
         needed = f"{self.min_similarity:g} is needed"
         return f"unlike: the nearest reference is {nearest:.2f} alike, {needed}"
 
-    def after(self, query: StepQuery, prediction: Prediction) -> str:
-        """Return why a prediction does not count, or nothing."""
+    def after(
+        self, query: StepQuery, prediction: Prediction, *, might_achieve: bool = False
+    ) -> str:
+        """Return why a prediction does not count, or nothing.
+
+        Args:
+            query: what was asked.
+            prediction: what was answered.
+            might_achieve: whether actions of the kind achieved tasks, and the goal lacks nothing.
+        """
         sure = prediction.confidence
         if sure is not None and sure < self.min_confidence:
             return f"unsure: the reply is only {sure:.2f} sure, {self.min_confidence:g} is needed"
         moved = page_name(prediction.next_state) != page_name(query.state)
         if self.known_pages and moved and prediction.origin is Origin.MODEL:
             return f"new-page: nobody has seen the page '{page_name(prediction.next_state)}'"
-        if self.known_wins and prediction.success and not _has_won(query):
+        if self.known_wins and prediction.success and not _shown(query, success=True):
             return f"new-win: no reference shows that '{query.action}' achieves a task"
+        lost = might_achieve and not (prediction.success or prediction.refused)
+        if self.known_losses and lost and not _shown(query, success=False):
+            return f"new-loss: no reference shows that '{query.action}' achieves nothing"
         why = self.doubt(query, prediction) if self.doubt is not None else ""
         return f"doubt: {why}" if why else ""
 
 
-def _has_won(query: StepQuery) -> bool:
-    steps = (one.transition for one in query.references)
-    return any(step.success and step.action == query.action for step in steps)
+def _shown(query: StepQuery, *, success: bool) -> bool:
+    """Say whether a reference shows the very same action being carried out with such an end."""
+    same = (one.transition for one in query.references if one.transition.action == query.action)
+    return any(step.success is success and not step.refused for step in same)
 
 
 async def ask_both(

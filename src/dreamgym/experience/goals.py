@@ -97,6 +97,11 @@ class GoalNeeds:
             missing.add(kinds[0].split()[0])
         return tuple(sorted(missing))
 
+    def might_achieve(self, goal: str, state: str, action: str) -> bool:
+        """Say whether actions of this kind achieved tasks, and nothing is lacking here."""
+        kinds = {pair.partition(" ")[2] for pair in self.acts}
+        return cut(action).kind in kinds and not self.lacking(goal, state, action)
+
     def unmet(self, goal: str, next_state: str) -> tuple[str, ...]:
         """Return what the state that would achieve a goal does not say, and always did."""
         needs = _by_word(self.in_the_end)

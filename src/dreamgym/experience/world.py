@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError
 from dreamgym.experience.doubt import Pessimism, ask_both, unknown
-from dreamgym.experience.grounding import Grounding, Refusal
+from dreamgym.experience.grounding import Grounding, KnownKinds, Refusal
 from dreamgym.experience.history import Turn
 from dreamgym.experience.ledger import REST, Ledger, Pages
 from dreamgym.experience.model import ExperienceModel
@@ -298,22 +298,35 @@ class DreamEnv:
         # Sampled replies get their seed from what they answer: a repeated run repeats them.
         seed = derive_seed("dream", key)
         try:
-            prediction, known = await world.answers.get(
+            prediction, shared = await world.answers.get(
                 key, lambda: world.ask(query, pages=pages, seed=seed)
             )
         except LLMError as error:
             world.counts["failed_replies"] += 1
             raise _as_failure(error, "step") from error
-        world.counts["shared_answers"] += known
+        world.counts["shared_answers"] += shared
         if prediction.origin is Origin.UNKNOWN:
             return prediction
         prediction = self._achieved(action, prediction)
-        doubt = self._contradiction(action, prediction) or world.pessimism.after(query, prediction)
+        known = self._known()
+        might = (
+            world.pessimism.known_losses
+            and known is not None
+            and known.goals.might_achieve(self._task.goal, self._state, action)
+        )
+        doubt = self._contradiction(action, prediction) or world.pessimism.after(
+            query, prediction, might_achieve=might
+        )
         return unknown(query, doubt) if doubt else prediction
+
+    def _known(self) -> KnownKinds | None:
+        """Return what records say about actions, where rules may use it."""
+        grounding = self._world.grounding
+        return grounding.known if grounding is not None else None
 
     def _achieved(self, action: str, prediction: Prediction) -> Prediction:
         """Return a prediction without a success that lacks what no recorded success lacked."""
-        known = self._world.grounding.known if self._world.grounding is not None else None
+        known = self._known()
         if known is None or not prediction.success:
             return prediction
         lacking = (
@@ -329,7 +342,7 @@ class DreamEnv:
         """Return what the model says and the records rule out, or nothing."""
         if any(words.endswith(REST) for words in split_said(prediction.next_state)[1]):
             return "untold: no memory holds what would be said"
-        known = self._world.grounding.known if self._world.grounding is not None else None
+        known = self._known()
         if known is None:
             return ""
         name = page_name(prediction.next_state)

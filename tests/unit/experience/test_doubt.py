@@ -132,3 +132,21 @@ def test_a_success_must_have_been_seen_where_that_is_asked_for():
     assert told(won, action="put cup in box").startswith("new-win"), "another action"
     assert told(tried, won) == ""
     assert told(success=False) == ""
+
+
+def test_that_nothing_is_achieved_must_have_been_seen_where_that_is_asked_for():
+    def told(*references, might_achieve=True, **flags):
+        query = StepQuery("g", "hall\nbox: empty", "put hat in box", references=references)
+        answer = Prediction("", "hall\nbox: hat", **flags)
+        return Pessimism(known_losses=True).after(query, answer, might_achieve=might_achieve)
+
+    step = replace(transition(OPENING, "take cup"), action="put hat in box")
+    won = Hit(replace(step, done=True, success=True), 0.9, 1)
+    lost, refused = Hit(step, 0.9, 1), Hit(replace(step, refused=True), 0.9, 1)
+    assert told().startswith("new-loss: no reference shows that 'put hat in box' achieves nothing")
+    assert told(won).startswith("new-loss"), "it has only been seen to achieve the task"
+    assert told(refused).startswith("new-loss"), "it was not carried out there"
+    assert told(won, lost) == ""
+    assert told(might_achieve=False) == "", "such actions never achieve anything"
+    assert told(refused=True) == ""
+    assert told(done=True, success=True) == ""

@@ -350,6 +350,26 @@ def test_a_success_without_what_the_goal_names_is_none_and_the_episode_goes_on()
     assert dull.reasoning.endswith("goal-unmet: not achieved, the goal lacks shiny")
 
 
+def test_a_dream_that_never_saw_what_might_achieve_the_task_says_so():
+    def idle(prompt):
+        return ("<think>got it</think>\n<edit>\n-1\n|4 carrying: cup\n</edit>"
+                "\nRefused: False\nDone: False\nSuccess: False\nReward: 0")  # fmt: skip
+
+    def told(acts, *memory):
+        known = KnownKinds(frozenset({"take _"}), goals=GoalNeeds(acts=frozenset(acts)))
+        world = dream(
+            playing(answer=idle),
+            grounding=Grounding(known),
+            pessimism=Pessimism(known_losses=True),
+        )
+        return play(world, ("take cup",), memory=Shelf(*memory)).steps[0].reasoning
+
+    assert told(["find take _"]).startswith("[unknown] new-loss")
+    assert not told(["find look"]).startswith("[unknown]"), "taking never achieved anything"
+    seen = Hit(transition(OPENING, "take cup"), 0.9, 1)
+    assert not told(["find take _"], seen).startswith("[unknown]")
+
+
 def test_openings_come_from_task_callable_or_model():
     bare = replace(TASK, first_state=None)
 

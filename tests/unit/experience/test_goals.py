@@ -141,3 +141,13 @@ def test_how_a_thing_is_in_the_end_may_be_owed_to_another_word():
     steps = [*[cooled("bottle"), cooled("egg")] * MANY, plain[1]]
     goals = GoalNeeds.from_successes(steps, states=[one.state for one in (*steps, *plain)])
     assert not any(pair.startswith("bottle") for pair in goals.in_the_end)
+
+
+def test_an_action_might_achieve_what_its_kind_achieved_where_nothing_is_lacking():
+    steps = [put(one, goal=f"put a {one} away") for one in ("hat", "pie") for _ in range(MANY)]
+    goals = learnt(*steps)
+    hat = steps[0]
+    assert goals.might_achieve(hat.goal, hat.state, hat.action)
+    assert not goals.might_achieve(hat.goal, hat.state, "take hat"), "it never did"
+    assert not goals.might_achieve("put a pie away", hat.state, hat.action), "a hat is no pie"
+    assert not learnt().might_achieve(hat.goal, hat.state, hat.action)
