@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from dreamgym.experience.contents import empty_word, lists, moves, with_thing, without_thing
+from dreamgym.experience.contents import bare, empty_word, lists, moves, with_thing, without_thing
 from dreamgym.states import (
     SAID,
     Lines,
@@ -126,7 +126,9 @@ def _rebuilt(item: str, ops: Sequence[Op], *, empty: str) -> list[str]:
         elif op.verb is Verb.ENTER:
             middle = [with_thing(one, op.text) for one in middle]
         elif op.verb is Verb.LEAVE:
-            middle = [without_thing(one, op.text, empty=empty) for one in middle]
+            # A thing that lies about by itself goes as a whole.
+            kept = [one for one in middle if bare(one) != bare(op.text)]
+            middle = [without_thing(one, op.text, empty=empty) for one in kept]
     before = [op.text for op in ops if op.verb is Verb.BEFORE]
     return [*before, *middle, *(op.text for op in ops if op.verb is Verb.AFTER)]
 

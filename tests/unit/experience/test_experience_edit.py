@@ -105,3 +105,13 @@ def test_an_item_that_is_not_there_is_an_error():
 def test_a_page_and_operations_do_not_go_together():
     with pytest.raises(ValueError, match="either a new page or operations"):
         Edit(ops=(Op(Verb.DROP, 0),), page="kitchen")
+
+
+def test_a_thing_that_lies_about_goes_as_a_whole():
+    hall = "hall\nred cup; shelf: pen"
+    assert (
+        apply(hall, parse("/1 red cup\n|3 carrying: red cup"))
+        == "hall\nshelf: pen\ncarrying: red cup"
+    )
+    with pytest.raises(ValueError, match="lists nothing"):
+        apply(hall, parse("/1 hat"))
