@@ -6,6 +6,8 @@ For each environment and seed: collect experience, warm-start a policy from few 
 an experience model, audit it on held-out tasks. Every stage is a `dreamgym` command, printed as it
 runs; a stage that has its result is not repeated, so the script can be killed and started again.
 The fit never sees a held-out task. The dream's memory holds random walks of them and nothing else.
+Rules and settings were chosen by looking at dev tasks; `--judge test` audits the same dreams again
+on test tasks, which nothing was chosen by (their random walks go into a copy of the record).
 Where `Setting.own` says so, the warm-started policy's own episodes on train tasks join the record.
 """
 
@@ -19,6 +21,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from dreamgym.replay import copy_store
 
 DREAMGYM = str(Path(sys.executable).with_name("dreamgym"))
 
@@ -122,6 +126,26 @@ def stages(name: str, seed: int, folder: Path, more: list[str], demos: int) -> l
     ]  # fmt: skip
 
 
+def on_test(name: str, seed: int, folder: Path) -> list[list[str]]:
+    """Return the commands that audit a fitted dream on test tasks."""
+    wanted, here = ENVS[name], folder / f"{name}-{seed}"
+    memory, held = here / "experience-test.sqlite", here / "held_out-test.sqlite"
+    if not memory.exists():
+        copy_store(here / "experience.sqlite", memory)
+    collect = ["collect", "--env", wanted.spec, *settings(f"collect.max_steps={wanted.steps}"),
+               "--split", "test", "--tasks", "100"]  # fmt: skip
+    return [
+        [*collect, "--policy", "random", "--episodes", "500", "--seed", str(seed),
+         "--store", str(memory), "--out", str(here / "walks-test")],
+        [*collect, "--policy", "mixed", "--episodes", "150", "--seed", str(seed + 100),
+         "--store", str(held), "--out", str(here / "held-test")],
+        ["audit", "--world", str(here / "dream"), "--store", str(memory), "--data", str(held),
+         "--split", "test", "--policy", str(here / "warm"), "--episodes", "150",
+         *settings("audit.policy_episodes=100", f"audit.max_steps={wanted.steps}", *wanted.dream),
+         "--seed", str(seed), "--out", str(here / "audit-test")],
+    ]  # fmt: skip
+
+
 def settings(*words: str) -> list[str]:
     """Return settings as words of a command."""
     return [word for setting in words for word in ("--set", setting)]
@@ -139,11 +163,11 @@ def run(words: list[str]) -> None:
                    env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
 
 
-def row(name: str, seed: int, folder: Path) -> dict[str, object]:
+def row(name: str, seed: int, folder: Path, *, audit_run: str) -> dict[str, object]:
     """Return the figures of one audit."""
     here = folder / f"{name}-{seed}"
     audit, fit = (
-        json.loads((here / part / "result.json").read_text()) for part in ("audit", "dream")
+        json.loads((here / part / "result.json").read_text()) for part in (audit_run, "dream")
     )
     one, loop = audit["one_step"], audit["closed_loop"]
     policy = audit["on_policy"][0]
@@ -182,6 +206,7 @@ def main() -> None:
     parser.add_argument("--demos", type=int, default=40)
     parser.add_argument("--until", default="audit", choices=STAGES, help="the last stage")
     parser.add_argument("--fit", nargs="*", default=[], help="settings of the fit, fit.steps=800")
+    parser.add_argument("--judge", default="dev", choices=["dev", "test"], help="on which tasks")
     asked = parser.parse_args()
     more = settings(*asked.fit)
     rows = []
@@ -194,7 +219,11 @@ def main() -> None:
                 run(words)
             if asked.until != "audit":
                 continue
-            rows.append(row(name, seed, asked.out))
+            if asked.judge == "test":
+                for words in on_test(name, seed, asked.out):
+                    run(words)
+            audit_run = "audit" if asked.judge == "dev" else "audit-test"
+            rows.append(row(name, seed, asked.out, audit_run=audit_run))
             print(json.dumps(rows[-1]), flush=True)
     if not rows:
         return
