@@ -22,7 +22,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from dreamgym.replay import copy_store
+from dreamgym.replay import open_store
+from dreamgym.types import Split
 
 DREAMGYM = str(Path(sys.executable).with_name("dreamgym"))
 
@@ -131,9 +132,17 @@ def on_test(name: str, seed: int, folder: Path) -> list[list[str]]:
     wanted, here = ENVS[name], folder / f"{name}-{seed}"
     memory, held = here / "experience-test.sqlite", here / "held_out-test.sqlite"
     if not memory.exists():
-        copy_store(here / "experience.sqlite", memory)
-    collect = ["collect", "--env", wanted.spec, *settings(f"collect.max_steps={wanted.steps}"),
-               "--split", "test", "--tasks", "100"]  # fmt: skip
+        # A store that lets test tasks in must be made so: those of training never do.
+        half = memory.with_suffix(".part")
+        half.unlink(missing_ok=True)
+        with (
+            open_store(here / "experience.sqlite") as old,
+            open_store(half, allow_test=True) as new,
+        ):
+            new.add(old.trajectories(split=Split.TRAIN))
+        half.rename(memory)
+    held_out = settings(f"collect.max_steps={wanted.steps}", "replay.held_out=true")
+    collect = ["collect", "--env", wanted.spec, *held_out, "--split", "test", "--tasks", "100"]
     return [
         [*collect, "--policy", "random", "--episodes", "500", "--seed", str(seed),
          "--store", str(memory), "--out", str(here / "walks-test")],
