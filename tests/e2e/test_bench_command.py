@@ -16,7 +16,7 @@ CORRIDOR = "py/coin_corridor:make_engine"
 pytestmark = pytest.mark.slow
 
 BENCH = (
-    "bench", "table1", "--scale", "tiny", "--env", CORRIDOR, "--arm", "sft", "--arm", "grpo-dream",
+    "bench", "table1", "--scale", "tiny", "--env", CORRIDOR, "--arm", "start", "--arm", "grpo-dream",
     "--seeds", "1", "--out", "suite",
 )  # fmt: skip
 
@@ -56,13 +56,13 @@ def test_a_suite_that_was_interrupted_goes_on(tmp_path):
     rows = [json.loads(line) for line in recorded.read_text().splitlines()]
     assert [json.dumps(row) for row in rows[: len(first)]] == first
     finished = [row["stage"] for row in rows if row["code"] == 0]
-    assert len(finished) == len(set(finished)) == 7
+    assert len(finished) == len(set(finished)) == 8
     found = json.loads((tmp_path / "suite/result.json").read_text())
     assert found["failures"] == {}
     cells = {cell["arm"]: cell for cell in found["cells"]}
-    assert cells["sft"]["episodes"] == cells["grpo-dream"]["episodes"] == 8
+    assert cells["start"]["episodes"] == cells["grpo-dream"]["episodes"] == 8
     assert cells["grpo-dream"]["online"] == 0 < cells["grpo-dream"]["offline"]
-    assert cells["grpo-dream"]["seconds"] > cells["sft"]["seconds"] > 0
+    assert cells["grpo-dream"]["seconds"] > cells["start"]["seconds"] > 0
     assert "| grpo-dream | " in (tmp_path / "suite/table.md").read_text()
     assert "All arms" in (tmp_path / "suite/report.html").read_text()
 

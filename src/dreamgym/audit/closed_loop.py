@@ -13,6 +13,7 @@ import numpy as np
 from dreamgym.audit.drift import Drift, measure_drift
 from dreamgym.audit.interval import NOTHING, Figure
 from dreamgym.audit.outcome import OutcomeFigures, outcome_figures
+from dreamgym.audit.ranks import spearman
 from dreamgym.audit.retell import Pair
 from dreamgym.types import derive_seed
 
@@ -117,29 +118,15 @@ def rank_correlation(policies: Sequence[Sequence[Pair]]) -> Figure:
         np.array([(pair.dream.success, pair.real.success) for pair in pairs], dtype=np.float64)
         for pairs in policies
     ]
-    mean = _spearman(np.array([table.mean(axis=0) for table in outcomes]))
+    mean = spearman(*np.array([table.mean(axis=0) for table in outcomes]).T)
     rng = np.random.default_rng(derive_seed("rank", len(policies)))
     drawn = []
     for _ in range(DRAWS):
         again = [table[rng.integers(0, len(table), len(table))].mean(axis=0) for table in outcomes]
-        value = _spearman(np.array(again))
+        value = spearman(*np.array(again).T)
         if not np.isnan(value):
             drawn.append(value)
     if np.isnan(mean) or not drawn:
         return NOTHING
     low, high = np.quantile(drawn, (0.025, 0.975))
     return Figure(mean, float(low), float(high), len(policies))
-
-
-def _spearman(table: np.ndarray) -> float:
-    """Return the correlation of the ranks of two columns; ties share their mean rank."""
-    one, other = (_ranks(column) for column in table.T)
-    if one.std() == 0 or other.std() == 0:
-        return float("nan")
-    return float(np.corrcoef(one, other)[0, 1])
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    below = (values[:, None] > values[None, :]).sum(axis=1)
-    same = (values[:, None] == values[None, :]).sum(axis=1)
-    return np.asarray(below + (same - 1) / 2.0, dtype=np.float64)

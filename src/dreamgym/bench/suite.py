@@ -7,7 +7,7 @@ need the same stage have the same one, and it is run once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dreamgym.types import digest
@@ -40,21 +40,23 @@ class Stage:
     """Of the command line, without `--out`; what other stages made stands as `Inside`."""
     after: tuple[Stage, ...] = ()
     """Stages to wait for besides those that stand among the words."""
+    key: str = field(init=False, compare=False)
+    """Changes with its name, with the command and with everything that it is made from."""
+
+    def __post_init__(self) -> None:
+        """Work the key out, once: those of what it is made from are known by now."""
+        plain = [
+            f"{word.stage.key}/{word.name}" if isinstance(word, Inside) else word
+            for word in self.words
+        ]
+        parts = [self.name, *plain, *(stage.key for stage in self.after)]
+        object.__setattr__(self, "key", digest("\n".join(parts), size=4))
 
     @property
     def needs(self) -> tuple[Stage, ...]:
         """The stages that have to be finished first."""
         named = [word.stage for word in self.words if isinstance(word, Inside)]
-        return tuple(dict.fromkeys([*named, *self.after]))
-
-    @property
-    def key(self) -> str:
-        """Changes with the command and with everything that it is made from."""
-        plain = [
-            f"{word.stage.key}/{word.name}" if isinstance(word, Inside) else word
-            for word in self.words
-        ]
-        return digest("\n".join([*plain, *(stage.key for stage in self.after)]), size=4)
+        return tuple({stage.key: stage for stage in [*named, *self.after]}.values())
 
     def folder(self, root: Path) -> Path:
         """Return its run directory."""
@@ -93,6 +95,21 @@ class Cell:
     seed: int
     last: Stage
     """Its evaluation; all else follows from it."""
+    start: Stage | None = None
+    """The evaluation of what it began from, where the table tells of the rise."""
+    audit: Stage | None = None
+    """The audit of its dream, where the table tells of it."""
+    gated: bool = False
+    """Whether the start counts where that audit shuts the gate: nobody would have trained."""
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All that it needs, each once, none before what it needs itself."""
+        found: dict[str, Stage] = {}
+        for end in (self.last, self.start, self.audit):
+            for stage in end.chain() if end is not None else ():
+                found.setdefault(stage.key, stage)
+        return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +127,7 @@ class Suite:
         """All stages, each once, none before what it needs."""
         found: dict[str, Stage] = {}
         for cell in self.cells:
-            for stage in cell.last.chain():
+            for stage in cell.stages:
                 found.setdefault(stage.key, stage)
         return tuple(found.values())
 

@@ -1,76 +1,53 @@
-"""The suites by name, and their sizes. A suite is a value; nothing is run here."""
+"""The suites by name. A suite is a value; nothing is run here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from dreamgym.bench.arms import (
+    NEW_TASKS,
     Arm,
-    Ground,
-    Place,
-    Scale,
     dpo_arm,
     dream_arm,
+    home_arm,
+    kind_arm,
     random_arm,
     real_arm,
     s2r_arm,
     sft_arm,
+    start_arm,
 )
-from dreamgym.bench.suite import Cell, Suite
+from dreamgym.bench.ground import USUAL, DreamKind, Ground
+from dreamgym.bench.place import SCALES, Place, find_place
+from dreamgym.bench.suite import Suite
 from dreamgym.errors import ConfigError, did_you_mean
-
-PLACES = {
-    one.name: one
-    for one in (
-        Place("coin", "twx/coin?numLocations=5&includeDoors=0", 20),
-        Place(
-            "map",
-            "twx/mapreader?numLocations=6&maxDistanceApart=3&maxDistractorItemsPerLocation=1"
-            "&includeDoors=0",
-            25,
-        ),
-        Place(
-            "cook",
-            "twx/cookingworld?numLocations=3&numIngredients=2&numDistractorItems=2&includeDoors=0",
-            30,
-        ),
-        Place("alfworld", "alfworld/generated?size=small", 40),
-    )
-}
-"""Environments by short name; any other spec may be named as it is."""
-OTHER_STEPS = 25
-"""Turns of an episode in an environment that is named by its spec."""
-
-SCALES = {
-    one.name: one
-    for one in (
-        Scale(
-            "tiny", train_tasks=12, train_episodes=48, dev_tasks=8, walks=8, held=8, demos=6,
-            fit_steps=8, sft_steps=10, dpo_steps=2, rl_steps=2, real_steps=2, then_real=200,
-            judged=8, gate=False, look_every=2, look_episodes=4,
-            quick=("rl.groups=2", "rl.group_size=4", "rl.warmup_steps=1", "fit.tokens_per_step=768",
-                   "train.tokens_per_step=768", "policy.vocabulary=600", "fit.eval_every=8"),
-        ),
-        Scale(
-            "small", train_tasks=300, train_episodes=1500, dev_tasks=100, walks=500, held=150,
-            demos=40, fit_steps=500, sft_steps=200, dpo_steps=40, rl_steps=30, real_steps=60,
-            then_real=3000, judged=100,
-        ),
-        Scale(
-            "full", train_tasks=300, train_episodes=1500, dev_tasks=100, walks=500, held=150,
-            demos=40, fit_steps=500, sft_steps=200, dpo_steps=40, rl_steps=60, real_steps=120,
-            then_real=5000, judged=200, look_episodes=100,
-        ),
-    )
-}  # fmt: skip
-"""Sizes. Real practice gets far more transitions than sim-to-real: the table shows how many."""
 
 T = TypeVar("T")
 Makers = dict[str, Arm]
+Pairs = tuple[tuple[str, str], ...]
+TO = "->"
+"""Between where policies learn and where they are judged, in names of columns."""
+MODEL = "1m"
+"""The usual size of a policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a suite is about, its arms, which of them are compared, and where."""
+
+    about: str
+    arms: Makers
+    compare: Pairs
+    envs: tuple[str, ...]
+
+
 TABLE1: Makers = {
     "random": random_arm,
-    "sft": sft_arm,
+    "start": start_arm,
+    "sft": sft_arm(),
+    "sft-more": sft_arm(40),
     "dpo": dpo_arm,
     "grpo-real": real_arm("grpo"),
     "grpo-dream": dream_arm("grpo"),
@@ -81,30 +58,125 @@ TABLE1: Makers = {
 }
 EFFICIENCY: Makers = {name: TABLE1[name] for name in ("grpo-real", "grpo-dream", "grpo-s2r")}
 
+NO_HISTORY = DreamKind("no-history", fit=("dream.history=false",))
+NO_REASONING = DreamKind("no-reasoning", fit=("dream.reasoning=false",))
+NO_REFERENCES = DreamKind("no-references", fit=("dream.references=0",))
+SAMPLED = DreamKind("sampled", play=("dream.temperature=1",))
+NOT_SHARED = DreamKind("not-shared", play=("dream.temperature=1", "dream.share_answers=false"))
+TABLE2: Makers = {
+    "start": start_arm,
+    "full": kind_arm(USUAL, *NEW_TASKS, gated=True),
+    "no-gate": kind_arm(USUAL, *NEW_TASKS),
+    "no-references": kind_arm(NO_REFERENCES, *NEW_TASKS),
+    "no-reasoning": kind_arm(NO_REASONING, *NEW_TASKS),
+    "no-history": kind_arm(NO_HISTORY, *NEW_TASKS),
+    "no-task-generation": kind_arm(USUAL),
+    "sampled": kind_arm(SAMPLED, *NEW_TASKS),
+    "no-luck-control": kind_arm(NOT_SHARED, *NEW_TASKS),
+}
+TRANSFER: Makers = {
+    "random": random_arm,
+    "start": start_arm,
+    "grpo-dream": dream_arm("grpo"),
+    "start-there": home_arm(start_arm),
+    "sft-there": home_arm(sft_arm()),
+}
+CROSSINGS = {"coin8": ("coin8", "coin", "map"), "map": ("map", "coin8", "coin")}
+"""Where policies of a place are judged; the first is the place itself, to compare with."""
 
-def _compared(algo: str) -> tuple[tuple[str, str], ...]:
+AMOUNTS, SIZES = (250, 1000, 4000, 16000), ("1m", "3m")
+DATA: Makers = {
+    "start": start_arm,
+    **{
+        f"{size}-{amount}": kind_arm(
+            DreamKind(f"{size}-{amount}", model=size, transitions=amount, walks=False)
+        )
+        for size in SIZES
+        for amount in AMOUNTS
+    },
+}
+KINDS = (
+    USUAL,
+    DreamKind("data-250", transitions=250),
+    DreamKind("data-1000", transitions=1000),
+    DreamKind("data-4000", transitions=4000),
+    DreamKind("fit-tenth", share=0.1),
+    DreamKind("fit-third", share=0.33),
+    NO_REFERENCES,
+    NO_HISTORY,
+    NO_REASONING,
+    DreamKind("no-own", own=False),
+    DreamKind("few-refusals", fit=("fit.refused_share=0.1",)),
+    DreamKind("no-grounding", play=("dream.grounding=false",)),
+    DreamKind("no-ledger", play=("dream.ledger=false",)),
+)
+"""Experience models of different quality."""
+
+
+def _compared(algo: str) -> Pairs:
     return (
-        (f"{algo}-dream", "sft"), (f"{algo}-dream", "dpo"), (f"{algo}-dream", f"{algo}-real"),
+        (f"{algo}-dream", "start"), (f"{algo}-dream", "sft"), (f"{algo}-dream", "sft-more"),
+        (f"{algo}-dream", "dpo"), (f"{algo}-dream", f"{algo}-real"),
         (f"{algo}-s2r", f"{algo}-real"), (f"{algo}-s2r", f"{algo}-dream"),
     )  # fmt: skip
 
 
-SUITES: dict[str, tuple[str, Makers, tuple[tuple[str, str], ...]]] = {
-    "table1": (
-        "The paper's Table 1 in small: random, SFT, DPO, and GRPO and PPO for real, in a dream "
-        "(no online real transitions), and in a dream first, then for real.",
+SUITES = {
+    "table1": Plan(
+        "The paper's Table 1 in small: random, the start of all learning by trial, SFT, DPO, and "
+        "GRPO and PPO for real, in a dream (no online real transitions), and in a dream first, "
+        "then for real.",
         TABLE1,
         (*_compared("grpo"), *_compared("ppo")),
+        ("coin8", "map", "twc", "alfworld"),
     ),
-    "efficiency": (
+    "table2": Plan(
+        "Ablations of GRPO in the dream (Table 2). `full` has the gate: where its audit shuts it, "
+        "the start counts, since nobody would have trained. All others count whatever their audits "
+        "say, and are compared with `no-gate`; `no-luck-control` also with `sampled`, which draws "
+        "its answers as freely and shares them.",
+        TABLE2,
+        (
+            ("no-gate", "full"), ("no-gate", "start"),
+            *((name, "no-gate") for name in TABLE2 if name not in ("start", "full", "no-gate")),
+            ("no-luck-control", "sampled"),
+        ),
+        ("coin8", "map"),
+    ),
+    "efficiency": Plan(
         "Success against online real transitions and time: for real, in a dream, and in a dream "
         "first, then for real (Figure 3).",
         EFFICIENCY,
         (("grpo-dream", "grpo-real"), ("grpo-s2r", "grpo-real")),
+        ("coin8", "map"),
     ),
-}
-"""What each suite is about, its arms, and which of them are compared."""
-ENVS = {"table1": ("coin", "map", "cook", "alfworld"), "efficiency": ("coin", "map")}
+    "transfer": Plan(
+        "Learnt in one game, judged in another (Figure 3, middle): the start and what learnt in "
+        "its dream, beside clones of demonstrations of the other game.",
+        TRANSFER,
+        (("grpo-dream", "start"), ("grpo-dream", "start-there"), ("grpo-dream", "sft-there")),
+        tuple(CROSSINGS),
+    ),
+    "data": Plan(
+        "Success after learning in the dream, by the real transitions on record (about; half of "
+        "them by the start, exact under offline) and by the size of the experience model (Figure "
+        "5). No gate; what is not counted, the dream does not remember either.",
+        DATA,
+        (
+            ("1m-16000", "1m-250"), ("3m-16000", "3m-250"), ("3m-16000", "1m-16000"),
+            *((f"1m-{amount}", "start") for amount in AMOUNTS),
+        ),
+        ("coin8", "alfworld"),
+    ),
+    "fidelity-vs-transfer": Plan(
+        "Many experience models of different quality, each audited with the start, a policy "
+        "trained in each whatever its audit says: which audit figure predicts the rise in real "
+        "success?",
+        {kind.name: kind_arm(kind, audited=True) for kind in KINDS},
+        tuple((kind.name, USUAL.name) for kind in KINDS[1:]),
+        ("coin8", "map"),
+    ),
+}  # fmt: skip
 
 
 def make_suite(
@@ -114,38 +186,58 @@ def make_suite(
     envs: Sequence[str] = (),
     arms: Sequence[str] = (),
     seeds: int = 5,
+    models: Sequence[str] = (MODEL,),
+    gate: bool = True,
 ) -> Suite:
     """Return a suite, or the part of it that is wanted.
 
     Args:
         name: see `SUITES`.
         scale: see `SCALES`.
-        envs: short names or specs; nothing means all of the suite.
+        envs: short names or specs; nothing means all of the suite. Of `transfer` where policies
+            learn, or both places as `coin8->map`.
         arms: nothing means all of the suite.
         seeds: 0 up to this.
+        models: sizes of the policy; with more or others than the usual one, columns name them.
+        gate: whether dreams must pass their audits, where arms have a gate at all.
     """
-    about, known, compared = _chosen(SUITES, name, "suite")
+    plan = _chosen(SUITES, name, "suite")
     size = _chosen(SCALES, scale, "scale")
+    size = size if gate else replace(size, gate=False)
     for arm in arms:
-        _chosen(known, arm, f"arm of {name}")
-    wanted = [arm for arm in known if not arms or arm in arms]
+        _chosen(plan.arms, arm, f"arm of {name}")
+    wanted = [arm for arm in plan.arms if not arms or arm in arms]
+    columns = [
+        one for env in envs or plan.envs for one in _columns(env, crossing=name == "transfer")
+    ]
+    named = tuple(models) != (MODEL,)
     cells = tuple(
-        Cell(place.name, arm, seed, known[arm](Ground(place, seed, size)))
-        for place in map(_place, envs or ENVS[name])
+        plan.arms[arm](Ground(here, seed, size, model, there)).cell(
+            f"{column} {model}" if named else column, arm, seed
+        )
+        for model in models
+        for column, here, there in columns
         for seed in range(seeds)
         for arm in wanted
     )
-    kept = tuple(pair for pair in compared if set(pair) <= set(wanted))
-    return Suite(name, about, cells, kept)
+    kept = tuple(pair for pair in plan.compare if set(pair) <= set(wanted))
+    return Suite(name, plan.about, cells, kept)
 
 
-def _place(name: str) -> Place:
-    if name in PLACES:
-        return PLACES[name]
-    if "/" not in name:
-        raise ConfigError(f"unknown environment '{name}'.{did_you_mean(name, PLACES)}")
-    short = "".join(char if char.isalnum() else "-" for char in name.partition("?")[0])
-    return Place(short, name, OTHER_STEPS)
+def _columns(env: str, *, crossing: bool) -> list[tuple[str, Place, Place | None]]:
+    """Return columns of a table with where policies learn, and where they are judged instead."""
+    if not crossing:
+        place = find_place(env)
+        return [(place.name, place, None)]
+    source, to, target = env.partition(TO)
+    here = find_place(source)
+    targets = (target,) if to else CROSSINGS.get(source, ())
+    if not targets:
+        raise ConfigError(
+            f"where is a policy of '{env}' to be judged? Name both, as --env '{env}{TO}map'"
+        )
+    found = [find_place(one) for one in targets]
+    return [(f"{here.name}{TO}{there.name}", here, there) for there in found]
 
 
 def _chosen(known: Mapping[str, T], name: str, what: str) -> T:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dreamgym.bench.predict import Audited, Predictor, audit_figures, rank_predictors
 from dreamgym.bench.run import TIMES
-from dreamgym.bench.suite import Cell, Suite
+from dreamgym.bench.suite import Cell, Stage, Suite
 from dreamgym.eval.seeds import Paired, Spread, across_seeds, compare_paired
 from dreamgym.report.record import read_run
 from dreamgym.runs import read_json_lines
@@ -34,6 +35,17 @@ class CellResult:
     """Of all its stages, shared ones too."""
     looks: tuple[tuple[float, float, float], ...] = ()
     """Of each look at reality while training: online transitions, success, seconds so far."""
+    start: float | None = None
+    """Success of what it began from, where the suite asks for it."""
+    audit: Mapping[str, float | None] = field(default_factory=dict)
+    """What its dream's audit found, where the suite asks for it."""
+    gate: str = ""
+    """Whether that audit opened the gate: `open`, `shut`, or nothing where none was asked for."""
+
+    @property
+    def rise(self) -> float | None:
+        """How far success rose from the start."""
+        return None if self.success is None or self.start is None else self.success - self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +95,37 @@ class BenchTable:
             found.append((cell.env, cell.seed, level, first[0] if first else None))
         return found
 
+    def ratio(self, algo: str, env: str) -> tuple[float, float] | None:
+        """Return how many online transitions real practice had for each of sim-to-real.
+
+        The ratio of means over seeds, and the least over seeds that have both.
+        """
+        real = {cell.seed: cell.online for cell in self.of(f"{algo}-real", env)}
+        s2r = {cell.seed: cell.online for cell in self.of(f"{algo}-s2r", env) if cell.online}
+        both = [(real[seed], s2r[seed]) for seed in s2r if seed in real]
+        if not both:
+            return None
+        return sum(r for r, _ in both) / sum(s for _, s in both), min(r / s for r, s in both)
+
+    @property
+    def predictors(self) -> list[Predictor]:
+        """How well figures of audits order dreams by the rise in real success."""
+        return rank_predictors(
+            [
+                Audited(cell.env, cell.audit, cell.rise)
+                for cell in self.cells
+                if cell.audit and cell.rise is not None
+            ]
+        )
+
+    def rises(self, gate: str, env: str) -> Spread | None:
+        """Return the rise in success over all dreams whose gate is open, or shut."""
+        found = [
+            cell.rise for cell in self.cells
+            if (cell.env, cell.gate) == (env, gate) and cell.rise is not None
+        ]  # fmt: skip
+        return across_seeds(found) if found else None
+
     def plain(self) -> dict[str, Any]:
         """Return it all for `result.json`."""
         return {
@@ -97,7 +140,14 @@ class BenchTable:
                 for env in (*self.suite.envs, None)
                 if self.paired(ours, theirs, env) is not None
             ],
-            "interval": "95 % t interval over seeds",
+            "real_for_each_s2r": [
+                {"algo": algo, "env": env, "mean": found[0], "least": found[1]}
+                for algo in ("grpo", "ppo")
+                for env in self.suite.envs
+                if (found := self.ratio(algo, env)) is not None
+            ],
+            "predictors": [one.plain() for one in self.predictors],
+            "interval": "95 % t interval over seeds; of rank correlations, dreams drawn again",
         }
 
 
@@ -114,8 +164,26 @@ def make_table(suite: Suite, root: Path) -> BenchTable:
 
 
 def _read_cell(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
-    if not cell.last.finished(root):
+    if not all(stage.finished(root) for stage in cell.stages):
         return CellResult(cell.env, cell.arm, cell.seed, None)
+    found = _judged(cell, root, spent)
+    start = _success(cell.start, root) if cell.start is not None else None
+    if cell.audit is None:
+        return replace(found, start=start)
+    audit = read_run(cell.audit.folder(root))
+    gate = "open" if audit.of("gate", "open") else "shut"
+    if cell.gated and gate == "shut":
+        found = replace(found, success=start)
+    return replace(found, start=start, audit=audit_figures(audit.result or {}), gate=gate)
+
+
+def _success(stage: Stage, root: Path) -> float | None:
+    found: float | None = read_run(stage.folder(root)).of("success", "mean")
+    return found
+
+
+def _judged(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
+    """Return what the evaluation found, and what led there."""
     chain = list(cell.last.chain())
     runs = [read_run(stage.folder(root)) for stage in chain]
     judged = runs[-1]
@@ -143,94 +211,3 @@ def _read_cell(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult
         seconds=round(sum(spent.get(stage.key, 0.0) for stage in chain), 1),
         looks=tuple(looks),
     )
-
-
-def write_markdown(
-    table: BenchTable, *, command: str, versions: Mapping[str, str], failures: Mapping[str, str]
-) -> str:
-    """Return the tables for people."""
-    suite = table.suite
-    lines = [
-        f"# {suite.name}", "", suite.about, "", f"`{command}`", "",
-        ", ".join(f"{name} {version}" for name, version in versions.items()), "",
-        "Success on held-out real tasks, mean over seeds with its 95 % t interval. Real "
-        "transitions: recorded before (offline), practised on (online); means over all cells of "
-        "the arm. Minutes are of all stages, those shared with other arms too, one thread each.",
-        "",
-        *_success_table(table), "",
-    ]  # fmt: skip
-    compared = _comparisons(table)
-    if compared:
-        lines += [
-            "Differences on the same seeds; p by a paired t test, and by an exact test that flips "
-            "signs.", "", *compared, "",
-        ]  # fmt: skip
-    lines += _needed_table(table)
-    missing = [cell for cell in table.cells if cell.success is None]
-    if missing:
-        names = ", ".join(f"{cell.arm} in {cell.env}, seed {cell.seed}" for cell in missing[:20])
-        lines += [f"Not finished, in no figure: {names}.", ""]
-    lines += [f"- {name} failed: {why}" for name, why in failures.items()]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _success_table(table: BenchTable) -> list[str]:
-    envs = table.suite.envs
-    lines = [_row(["arm", *envs, "seeds", "offline", "online", "minutes"])]
-    lines.append("|" + "---|" * (len(envs) + 5))
-    for arm in table.suite.arms:
-        done = table.of(arm)
-        shown = [str(table.success(arm, env) or "none") for env in envs]
-        means = [
-            sum(values) / len(values) if values else 0.0
-            for values in (
-                [cell.offline for cell in done], [cell.online for cell in done],
-                [cell.seconds / 60 for cell in done],
-            )
-        ]  # fmt: skip
-        seeds = str(len({cell.seed for cell in done}))
-        lines.append(
-            _row([arm, *shown, seeds, f"{means[0]:,.0f}", f"{means[1]:,.0f}", f"{means[2]:.1f}"])
-        )
-    return lines
-
-
-def _comparisons(table: BenchTable) -> list[str]:
-    head = [_row(["arm", "minus", "in", "difference", "pairs", "p (t)", "p (flip)"])]
-    head.append("|" + "---|" * 7)
-    lines: list[str] = []
-    envs: list[str | None] = list(table.suite.envs)
-    for ours, theirs in table.suite.compare:
-        for env in [*envs, None] if len(envs) > 1 else envs:
-            found = table.paired(ours, theirs, env)
-            if found is not None:
-                p_t, p_flip = (
-                    "" if p is None else f"{p:.3f}" for p in (found.p_t, found.p_flip)
-                )  # fmt: skip
-                shown = [str(found.difference), str(found.difference.seeds), p_t, p_flip]
-                lines.append(_row([ours, theirs, env or "all", *shown]))
-    return [*head, *lines] if lines else []
-
-
-def _needed_table(table: BenchTable) -> list[str]:
-    """Return what real practice needed to come to where dreams ended, where looks tell."""
-    rows = []
-    for arm in table.suite.arms:
-        algo, _, how = arm.partition("-")
-        real = f"{algo}-real"
-        if how not in ("dream", "s2r") or real not in table.suite.arms:
-            continue
-        for env, seed, level, online in table.needed(arm, by=real):
-            shown = "never" if online is None else f"{online:,.0f}"
-            rows.append(_row([arm, env, str(seed), f"{level:.2f}", real, shown]))
-    if not rows:
-        return []
-    head = ["arm", "in", "seed", "its last look", "reached by", "after online transitions"]
-    words = (
-        "Looks at dev tasks while training: when real practice first came to where an arm ended."
-    )
-    return [words, "", _row(head), "|" + "---|" * 6, *rows, ""]

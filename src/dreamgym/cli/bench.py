@@ -14,6 +14,7 @@ from rich.console import Console
 from dreamgym import __version__
 from dreamgym.bench import SUITES, make_suite
 from dreamgym.bench.run import Standing
+from dreamgym.bench.suites import MODEL
 from dreamgym.cli import options
 from dreamgym.cli.display import progress
 from dreamgym.config import dump_toml
@@ -23,9 +24,20 @@ from dreamgym.runs import open_run
 Name = Annotated[str, typer.Argument(help=f"The suite: {', '.join(SUITES)}.")]
 SizeOf = Annotated[str, typer.Option("--scale", help="tiny, small or full.")]
 Envs = Annotated[
-    list[str] | None, typer.Option("--env", help="Only these, by short name or spec; repeatable.")
+    list[str] | None,
+    typer.Option("--env", help="Only these, by short name or spec; coin8->map in transfer."),
 ]
 Arms = Annotated[list[str] | None, typer.Option("--arm", help="Only these arms; repeatable.")]
+Models = Annotated[
+    list[str] | None, typer.Option("--model", help="Sizes of the policy: 1m, 3m; repeatable.")
+]
+Gate = Annotated[
+    bool, typer.Option("--gate/--no-gate", help="Train only in dreams that pass their audits.")
+]
+Stages = Annotated[
+    Path | None,
+    typer.Option("--stages", help="Keep stages in this folder: other suites share them."),
+]
 Seeds = Annotated[int, typer.Option("--seeds", help="How many seeds, from 0.", min=1)]
 Jobs = Annotated[int, typer.Option("--jobs", help="Commands side by side.", min=1)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print every command and do nothing.")]
@@ -37,28 +49,37 @@ def bench(
     env: Envs = None,
     arm: Arms = None,
     seeds: Seeds = 5,
+    model: Models = None,
+    gate: Gate = True,
     jobs: Jobs = 1,
+    stages: Stages = None,
     out: options.Out = None,
     dry_run: DryRun = False,
 ) -> None:
     """Run an experiment suite. Start it again after an interruption, and it goes on."""
-    suite = make_suite(name, scale, envs=env or (), arms=arm or (), seeds=seeds)
+    sizes = tuple(dict.fromkeys(model or (MODEL,)))
+    suite = make_suite(
+        name, scale, envs=env or (), arms=arm or (), seeds=seeds, models=sizes, gate=gate
+    )
     path = (out or Path("runs") / f"bench-{name}-{scale}").absolute()
     console = Console()
     if dry_run:
         for stage in suite.stages:
-            words = shlex.join(["dreamgym", *stage.command(path)])
+            words = shlex.join(["dreamgym", *stage.command((stages or path).absolute())])
             console.print(words, markup=False, highlight=False, soft_wrap=True)
         console.print(f"{len(suite.stages)} commands, {len(suite.cells)} cells.", highlight=False)
         return
     from dreamgym.jobs.bench import PAGE, TABLE, run_bench
 
     command = shlex.join(["dreamgym", *sys.argv[1:]])
-    settings = BenchConfig(name, scale, ",".join(suite.envs), ",".join(suite.arms), seeds)
+    settings = BenchConfig(
+        name, scale, ",".join(suite.envs), ",".join(suite.arms), seeds, ",".join(sizes), gate,
+        str(stages.absolute()) if stages else "",
+    )  # fmt: skip
     about = {"version": __version__, "command": command}
     run = open_run(
         path, config=dump_toml(settings), about=about, resume=True,
-        may_change=frozenset({"envs", "arms", "seeds"}),
+        may_change=frozenset({"envs", "arms", "seeds", "models", "gate"}),
     )  # fmt: skip
     with options.running(run, resumable=True), progress(
         console, f"Bench {name}", total=len(suite.stages)
@@ -69,7 +90,15 @@ def bench(
             bar(standing.done, note=", ".join(standing.running) + failed)
 
         done = asyncio.run(
-            run_bench(suite, run, scale=scale, command=command, jobs=jobs, on_change=changed)
+            run_bench(
+                suite,
+                run,
+                scale=scale,
+                command=command,
+                stages=stages,
+                jobs=jobs,
+                on_change=changed,
+            )
         )
     console.print(done.markdown, markup=False, highlight=False, soft_wrap=True)
     console.print(f"In {path}: {TABLE}, {PAGE}, result.json.", markup=False, soft_wrap=True)

@@ -15,3 +15,8 @@ class BenchConfig:
     """With commas between, as are the arms."""
     arms: str
     seeds: int
+    models: str = "1m"
+    """Sizes of the policy, with commas between."""
+    gate: bool = True
+    stages: str = ""
+    """Where the run directories of stages lie, if elsewhere."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from dreamgym import __version__
 from dreamgym.bench import BenchTable, Suite, make_table, run_suite
+from dreamgym.bench.markdown import write_markdown
 from dreamgym.bench.page import suite_page
 from dreamgym.bench.run import Standing
-from dreamgym.bench.table import write_markdown
 from dreamgym.files import write_atomically
 from dreamgym.runs import RunDir
 from dreamgym.runs.versions import installed_versions
@@ -32,17 +33,29 @@ async def run_bench(
     *,
     scale: str,
     command: str,
+    stages: Path | None = None,
     jobs: int = 1,
     on_change: Callable[[Standing], None] = lambda standing: None,
 ) -> Benched:
-    """Run what is missing, and leave `table.md`, `report.html` and `result.json`."""
-    root = run.path.absolute()
+    """Run what is missing, and leave `table.md`, `report.html` and `result.json`.
+
+    Args:
+        suite: the experiment.
+        run: its folder.
+        scale: its size, by name.
+        command: how it was called.
+        stages: where the stages' run directories lie, so that suites share them; else in `run`.
+        jobs: how many stages run side by side.
+        on_change: is told how far it is.
+    """
+    root = (stages or run.path).absolute()
+    root.mkdir(parents=True, exist_ok=True)
     run.begin()
     failures = await run_suite(suite, root, jobs=jobs, on_change=on_change)
     table, versions = make_table(suite, root), installed_versions()
     markdown = write_markdown(table, command=command, versions=versions, failures=failures)
-    write_atomically(root / TABLE, markdown)
-    write_atomically(root / PAGE, suite_page(table, root))
+    write_atomically(run.path / TABLE, markdown)
+    write_atomically(run.path / PAGE, suite_page(table, root))
     run.result(
         {
             "command": "bench",

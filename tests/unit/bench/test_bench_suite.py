@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from dreamgym.bench import Cell, Stage, Suite, make_suite, make_table, run_suite
+from dreamgym.bench.markdown import write_markdown
 from dreamgym.bench.page import suite_page
 from dreamgym.bench.suite import Inside
-from dreamgym.bench.table import write_markdown
 from dreamgym.errors import ConfigError
 
-SUCCESS = {"sft": (0.2, 0.3, 0.4), "grpo-dream": (0.5, 0.5, 0.8), "grpo-real": (0.5, 0.6, 0.7)}
+SUCCESS = {"start": (0.2, 0.3, 0.4), "grpo-dream": (0.5, 0.5, 0.8), "grpo-real": (0.5, 0.6, 0.7)}
 
 
 class Player:
@@ -42,7 +42,7 @@ def leave(out, words):
     result = {"command": words[0], "env": "e", "seed": seed, "seconds": 60.0}
     rows = []
     if words[0] == "eval":
-        arm = out.name.removeprefix("judged-").rpartition("-")[0]
+        arm = out.name.removeprefix("judged-").rpartition("-")[0].replace("clone", "start")
         result |= {"success": {"mean": SUCCESS.get(arm, (0.1,) * 3)[seed], "low": 0, "high": 1,
                                "episodes": 100}, "transitions": 1000, "policy": arm}  # fmt: skip
     elif words[0] == "train" and "grpo" in words:
@@ -67,13 +67,13 @@ def play(suite, root, player, **more):
 
 @pytest.fixture
 def suite():
-    return make_suite("table1", "tiny", envs=["coin"], arms=list(SUCCESS), seeds=3)
+    return make_suite("table1", "tiny", envs=["coin8"], arms=list(SUCCESS), seeds=3)
 
 
 def test_arms_share_what_they_have_in_common(suite):
     names = [stage.name for stage in suite.stages]
-    assert len(names) == len(set(names)) == 3 * 9
-    assert sum(name.endswith("/start") for name in names) == 3
+    assert len(names) == len(set(names)) == 3 * 10
+    assert sum(name.endswith("/clone") for name in names) == 3
     done = set()
     for stage in suite.stages:
         assert all(need.key in done for need in stage.needs)
@@ -95,12 +95,12 @@ def test_everything_runs_once_and_a_second_time_not_at_all(suite, tmp_path):
     again, seen = Player(), []
     play(suite, tmp_path, again, on_change=seen.append)
     assert again.played == []
-    assert (seen[-1].done, seen[-1].total) == (27, 27)
+    assert (seen[-1].done, seen[-1].total) == (30, 30)
 
 
 def test_what_was_begun_is_resumed_or_begun_again(suite, tmp_path):
     stages = {stage.name: stage for stage in suite.stages}
-    begun = [stages[name] for name in ("coin-0/recorded", "coin-1/judged-sft")]
+    begun = [stages[name] for name in ("coin8-0/recorded", "coin8-1/judged-clone")]
     for stage in begun:
         stage.folder(tmp_path).mkdir(parents=True)
         (stage.folder(tmp_path) / "half").write_text("")
@@ -120,15 +120,15 @@ def test_a_stage_that_fails_takes_only_its_own_with_it(suite, tmp_path):
     assert [cell.success is None for cell in table.cells if cell.arm == "grpo-dream"] == [True] * 3
     assert len(table.of("grpo-real")) == 3
     told = write_markdown(table, command="c", versions={"python": "3"}, failures=failures)
-    assert "Not finished, in no figure: grpo-dream in coin, seed 0" in told
+    assert "Not finished, in no figure: grpo-dream in coin8, seed 0" in told
     assert "| grpo-dream | none | 0 |" in told
 
 
 def test_the_table_by_hand(suite, tmp_path):
     play(suite, tmp_path, Player())
     table = make_table(suite, tmp_path)
-    assert str(table.success("grpo-dream", "coin")) == "0.600 [0.170, 1.000]"
-    paired = table.paired("grpo-dream", "sft", "coin")
+    assert str(table.success("grpo-dream", "coin8")) == "0.600 [0.170, 1.000]"
+    paired = table.paired("grpo-dream", "start", "coin8")
     assert paired.difference.mean == pytest.approx(0.3)
     assert paired.p_flip == pytest.approx(2 / 8)
     cell = table.of("grpo-real")[0]
@@ -136,30 +136,30 @@ def test_the_table_by_hand(suite, tmp_path):
     assert cell.evaluation == 10 + 1000
     dreamt = table.of("grpo-dream")[0]
     assert (dreamt.offline, dreamt.online) == (700, 0)
-    assert table.needed("grpo-dream", by="grpo-real")[0] == ("coin", 0, 1.0, 1600.0)
+    assert table.needed("grpo-dream", by="grpo-real")[0] == ("coin8", 0, 1.0, 1600.0)
     told = write_markdown(table, command="dreamgym bench", versions={"torch": "2"}, failures={})
-    assert "| sft | 0.300 [0.052, 0.548] | 3 | 300 | 0 |" in told
+    assert "| start | 0.300 [0.052, 0.548] | 3 | 300 | 0 |" in told
     assert "`dreamgym bench`" in told
     assert json.loads(json.dumps(table.plain(), allow_nan=False))["comparisons"]
     page = suite_page(table, tmp_path)
-    assert "grpo-dream minus sft" in page
+    assert "grpo-dream minus start" in page
     assert "Success over training" in page
 
 
 def test_one_seed_has_no_interval_and_no_test(tmp_path):
-    suite = make_suite("table1", "tiny", envs=["coin"], arms=["sft", "grpo-dream"], seeds=1)
+    suite = make_suite("table1", "tiny", envs=["coin8"], arms=["start", "grpo-dream"], seeds=1)
     play(suite, tmp_path, Player())
     table = make_table(suite, tmp_path)
-    assert str(table.success("sft", "coin")) == "0.200"
-    assert table.paired("grpo-dream", "sft").p_t is None
+    assert str(table.success("start", "coin8")) == "0.200"
+    assert table.paired("grpo-dream", "start").p_t is None
 
 
 def test_gates_stand_before_dreams_where_a_size_is_real():
-    suite = make_suite("table1", "small", envs=["coin"], arms=["grpo-dream"], seeds=1)
-    trained = next(stage for stage in suite.stages if stage.name == "coin-0/grpo-dream")
-    assert "coin-0/audit" in {stage.name for stage in trained.needs}
-    tiny = make_suite("table1", "tiny", envs=["coin"], arms=["grpo-dream"], seeds=1)
-    assert not [stage for stage in tiny.stages if stage.name == "coin-0/audit"]
+    suite = make_suite("table1", "small", envs=["coin8"], arms=["grpo-dream"], seeds=1)
+    trained = next(stage for stage in suite.stages if stage.name == "coin8-0/grpo-dream")
+    assert "coin8-0/audit" in {stage.name for stage in trained.needs}
+    tiny = make_suite("table1", "tiny", envs=["coin8"], arms=["grpo-dream"], seeds=1)
+    assert not [stage for stage in tiny.stages if stage.name == "coin8-0/audit"]
 
 
 def test_wrong_wishes_are_told():

@@ -1,0 +1,159 @@
+"""The tables of a suite for people, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dreamgym.bench.predict import FIGURES
+from dreamgym.bench.table import BenchTable, CellResult
+
+
+def write_markdown(
+    table: BenchTable, *, command: str, versions: Mapping[str, str], failures: Mapping[str, str]
+) -> str:
+    """Return the tables for people."""
+    suite = table.suite
+    lines = [
+        f"# {suite.name}", "", suite.about, "", f"`{command}`", "",
+        ", ".join(f"{name} {version}" for name, version in versions.items()), "",
+        "Success on held-out real tasks, mean over seeds with its 95 % t interval. Real "
+        "transitions: recorded before (offline), practised on (online); means over all cells of "
+        "the arm. Minutes are of all stages, those shared with other arms too, one thread each.",
+        "",
+        *_success_table(table), "",
+    ]  # fmt: skip
+    compared = _comparisons(table)
+    if compared:
+        lines += [
+            "Differences on the same seeds; p by a paired t test, and by an exact test that flips "
+            "signs.", "", *compared, "",
+        ]  # fmt: skip
+    lines += [*_ratios(table), *_needed_table(table), *_audits(table), *_predictors(table)]
+    missing = [cell for cell in table.cells if cell.success is None]
+    if missing:
+        names = ", ".join(f"{cell.arm} in {cell.env}, seed {cell.seed}" for cell in missing[:20])
+        lines += [f"Not finished, in no figure: {names}.", ""]
+    lines += [f"- {name} failed: {why}" for name, why in failures.items()]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _success_table(table: BenchTable) -> list[str]:
+    envs = table.suite.envs
+    lines = [_row(["arm", *envs, "seeds", "offline", "online", "minutes"])]
+    lines.append("|" + "---|" * (len(envs) + 5))
+    for arm in table.suite.arms:
+        done = table.of(arm)
+        shown = [str(table.success(arm, env) or "none") for env in envs]
+        means = [
+            sum(values) / len(values) if values else 0.0
+            for values in (
+                [cell.offline for cell in done], [cell.online for cell in done],
+                [cell.seconds / 60 for cell in done],
+            )
+        ]  # fmt: skip
+        seeds = str(len({cell.seed for cell in done}))
+        lines.append(
+            _row([arm, *shown, seeds, f"{means[0]:,.0f}", f"{means[1]:,.0f}", f"{means[2]:.1f}"])
+        )
+    return lines
+
+
+def _comparisons(table: BenchTable) -> list[str]:
+    head = [_row(["arm", "minus", "in", "difference", "pairs", "p (t)", "p (flip)"])]
+    head.append("|" + "---|" * 7)
+    lines: list[str] = []
+    envs: list[str | None] = list(table.suite.envs)
+    for ours, theirs in table.suite.compare:
+        for env in [*envs, None] if len(envs) > 1 else envs:
+            found = table.paired(ours, theirs, env)
+            if found is not None:
+                p_t, p_flip = (
+                    "" if p is None else f"{p:.3f}" for p in (found.p_t, found.p_flip)
+                )  # fmt: skip
+                shown = [str(found.difference), str(found.difference.seeds), p_t, p_flip]
+                lines.append(_row([ours, theirs, env or "all", *shown]))
+    return [*head, *lines] if lines else []
+
+
+def _needed_table(table: BenchTable) -> list[str]:
+    """Return what real practice needed to come to where dreams ended, where looks tell."""
+    rows = []
+    for arm in table.suite.arms:
+        algo, _, how = arm.partition("-")
+        real = f"{algo}-real"
+        if how not in ("dream", "s2r") or real not in table.suite.arms:
+            continue
+        for env, seed, level, online in table.needed(arm, by=real):
+            shown = "never" if online is None else f"{online:,.0f}"
+            rows.append(_row([arm, env, str(seed), f"{level:.2f}", real, shown]))
+    if not rows:
+        return []
+    head = ["arm", "in", "seed", "its last look", "reached by", "after online transitions"]
+    words = (
+        "Looks at dev tasks while training: when real practice first came to where an arm ended."
+    )
+    return [words, "", _row(head), "|" + "---|" * 6, *rows, ""]
+
+
+def _ratios(table: BenchTable) -> list[str]:
+    """Return how much more real practice was given than sim-to-real."""
+    lines = []
+    for algo in ("grpo", "ppo"):
+        for env in table.suite.envs:
+            found = table.ratio(algo, env)
+            if found is not None:
+                lines.append(_row([algo, env, f"{found[0]:.1f}", f"{found[1]:.1f}"]))
+    if not lines:
+        return []
+    head = ["algorithm", "in", "mean", "least of all seeds"]
+    words = "Online transitions of real practice for each one of sim-to-real (16 or more wanted):"
+    return [words, "", _row(head), "|" + "---|" * 4, *lines, ""]
+
+
+def _audits(table: BenchTable) -> list[str]:
+    """Return each dream: what its audit found beside what came of it."""
+    told = [cell for cell in table.cells if cell.audit and cell.success is not None]
+    if not told:
+        return []
+    head = ["dream", "in", "seed", *FIGURES, "gate", "start", "success", "rise"]
+    words = "Each dream: what its audit with the start found, and what learning in it led to."
+    return [words, "", _row(head), "|" + "---|" * len(head), *map(_audited, told), ""]
+
+
+def _audited(cell: CellResult) -> str:
+    figures = [cell.audit.get(name) for name in FIGURES]
+    ends = (cell.start, cell.success, cell.rise)
+    return _row(
+        [cell.arm, cell.env, str(cell.seed), *map(_short, figures), cell.gate, *map(_short, ends)]
+    )
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _predictors(table: BenchTable) -> list[str]:
+    """Return which figures of audits go with the rise in success."""
+    found = table.predictors
+    if not any(one.correlation is not None for one in found):
+        return []
+    lines = [
+        "Spearman's rank correlation of each figure with the rise in real success, over dreams, "
+        "with a 95 % interval from drawing dreams again. Empty: too few dreams, or all alike.",
+        "", _row(["in", "figure", "correlation", "95 % interval", "dreams"]), "|" + "---|" * 5,
+    ]  # fmt: skip
+    for one in found:
+        between = "" if one.low is None else f"{one.low:.2f} to {one.high:.2f}"
+        mean = "" if one.correlation is None else f"{one.correlation:.2f}"
+        lines.append(_row([one.env, one.figure, mean, between, str(one.dreams)]))
+    lines.append("")
+    for env in table.suite.envs:
+        for gate in ("open", "shut"):
+            rise = table.rises(gate, env)
+            if rise is not None:
+                lines.append(f"- {env}, gate {gate}: {rise.seeds} dreams, rise {rise}")
+    return [*lines, ""]

@@ -1,0 +1,176 @@
+"""Where suites play, with the settings that are known to work there, and how much of everything.
+
+Values only. The settings of a place were found by experiments that `docs/log.md` tells of: with
+them its audits open their gates, as far as any are known to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dreamgym.errors import ConfigError, did_you_mean
+from dreamgym.types import digest
+
+ANY = 10**9
+"""No limit."""
+KNOWN = ("policy.choose=known", "policy.mark_seen=true")
+POINTING = (
+    "dream.placeholders=true",
+    "dream.hints=true",
+    "fit.forget_share=0.3",
+    "fit.thin_share=0.5",
+)
+GROUPS, GROUP_SIZE, RATE = 16, 8, 5e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An environment of a suite."""
+
+    name: str
+    spec: str
+    turns: int
+    """After which an episode is cut off when one learns, is audited or judged."""
+    recorded_turns: int = 0
+    """After which a recorded one is; 0 means the same."""
+    tasks: int = 300
+    """Train tasks that are recorded and, in a dream, practised."""
+    episodes: int = 1500
+    own: int = 600
+    """Episodes of the start itself that join the record before the fit."""
+    demos: int = 40
+    clone_steps: int = 200
+    """Updates of the start; few where it is to be weak."""
+    fit_steps: int = 500
+    clone: tuple[str, ...] = KNOWN
+    fit: tuple[str, ...] = ()
+    dream: tuple[str, ...] = ()
+    """How it is dreamt: settings that nothing is fitted for."""
+    rl: tuple[str, ...] = (f"rl.groups={GROUPS}", f"rl.learning_rate={RATE:g}", "rl.kl=0")
+    shortest: int = 1
+    """Turns that an episode takes at least, on average: those of the expert, or a safe guess."""
+    lengths: tuple[float, float] = (12.0, 15.0)
+    """Turns of a recorded episode on average: of the mixed policies, and of the start."""
+
+
+PLACES = {
+    one.name: one
+    for one in (
+        Place(
+            "coin8", "twx/coin?numLocations=8&includeDoors=0", 15, 20, tasks=200, episodes=1000,
+            own=1000, demos=3, clone_steps=10, fit_steps=400, shortest=6, lengths=(12.0, 15.5),
+        ),
+        Place(
+            "map",
+            "twx/mapreader?numLocations=6&maxDistanceApart=3&maxDistractorItemsPerLocation=1"
+            "&includeDoors=0",
+            15, 25, tasks=200, episodes=1000, own=1000, demos=5, clone_steps=60, fit_steps=400,
+            shortest=6, lengths=(14.5, 20.0),
+        ),
+        Place(
+            "twc", "twx/twc?numLocations=1&numItemsToPutAway=1&fold=train", 14, tasks=1000,
+            episodes=2000, own=1000, clone_steps=120, fit_steps=600,
+            clone=("policy.choose=known",), fit=("fit.ending_share=0.3", *POINTING),
+            dream=("dream.known_wins=true",), shortest=2, lengths=(6.0, 8.0),
+        ),
+        Place(
+            "alfworld", "alfworld/generated?size=small", 40, clone_steps=120, fit_steps=800,
+            fit=("fit.ending_share=0.15", *POINTING), shortest=5, lengths=(16.0, 28.0),
+        ),
+        Place(
+            "coin", "twx/coin?numLocations=5&includeDoors=0", 20, own=0, clone=(), shortest=3,
+            lengths=(7.0, 10.0),
+        ),
+        Place(
+            "cook",
+            "twx/cookingworld?numLocations=3&numIngredients=2&numDistractorItems=2&includeDoors=0",
+            30, fit_steps=700, fit=POINTING, shortest=4, lengths=(24.0, 25.0),
+        ),
+    )
+}  # fmt: skip
+"""Environments by short name. No settings are known with which `cook` passes its audit."""
+OTHER_TURNS = 25
+"""Of an episode in an environment of a kind that no place is of."""
+
+
+def find_place(name: str) -> Place:
+    """Return a place by its short name, or one for a spec, with the settings of its kind.
+
+    `twx/coin?numLocations=11` is played as `coin8` is, and all of `alfworld/` as `alfworld`.
+    """
+    if name in PLACES:
+        return PLACES[name]
+    if "/" not in name:
+        raise ConfigError(f"unknown environment '{name}'.{did_you_mean(name, PLACES)}")
+    game, _, parameters = name.partition("?")
+    short = "".join(char if char.isalnum() else "-" for char in game)
+    if parameters:
+        short += f"-{digest(name, size=2)}"
+    if game.startswith("alfworld/"):
+        # The shortest of its problems take three turns.
+        return replace(PLACES["alfworld"], name=short, spec=name, shortest=3)
+    for known in PLACES.values():
+        if game == known.spec.partition("?")[0]:
+            return replace(known, name=short, spec=name, shortest=1)
+    return Place(short, name, OTHER_TURNS, fit=POINTING)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much of everything. One value per size, so that a table says what it is of."""
+
+    name: str
+    rl_steps: int
+    """In a dream, and before reality."""
+    real_steps: int
+    """For real, where that is all of it."""
+    s2r_steps: int
+    """For real after a dream, at most."""
+    judged: int
+    """Held-out real episodes per seed."""
+    then_real: int = 0
+    """Real transitions of sim-to-real; 0 means a sixteenth of what real practice has at least."""
+    dev_tasks: int = 100
+    walks: int = 500
+    """Random episodes of dev tasks that the dream may remember; the fit never sees them."""
+    held: int = 150
+    """Recorded episodes that audits look at."""
+    sft_demos: int = 40
+    sft_steps: int = 200
+    """Of cloning as an arm of its own."""
+    dpo_steps: int = 40
+    most_tasks: int = ANY
+    most_episodes: int = ANY
+    most_updates: int = ANY
+    """Of the start, and of the fit."""
+    gate: bool = True
+    """Whether a dream must pass its audit; off at sizes at which none could."""
+    look_every: int = 10
+    look_episodes: int = 50
+    quick: tuple[str, ...] = ()
+    """Settings of every training and fit."""
+
+    def budget(self, place: Place) -> int:
+        """Return the real transitions that sim-to-real may take.
+
+        Real practice plays `real_steps` times all groups, and no episode is shorter on average than
+        an expert's: what it makes is at least 16 times as much, whatever it learns.
+        """
+        least = self.real_steps * GROUPS * GROUP_SIZE * place.shortest
+        return self.then_real or least // 16
+
+
+SCALES = {
+    one.name: one
+    for one in (
+        Scale(
+            "tiny", rl_steps=2, real_steps=2, s2r_steps=2, judged=8, then_real=200, dev_tasks=8,
+            walks=8, held=8, sft_demos=6, sft_steps=10, dpo_steps=2, most_tasks=12,
+            most_episodes=48, most_updates=10, gate=False, look_every=2, look_episodes=4,
+            quick=("rl.groups=2", "rl.group_size=4", "rl.warmup_steps=1", "fit.tokens_per_step=768",
+                   "train.tokens_per_step=768", "policy.vocabulary=600", "fit.eval_every=10"),
+        ),
+        Scale("small", rl_steps=20, real_steps=40, s2r_steps=2, judged=200),
+        Scale("full", rl_steps=40, real_steps=80, s2r_steps=4, judged=200, look_episodes=100),
+    )
+}  # fmt: skip
