@@ -16,8 +16,8 @@ CORRIDOR = "py/coin_corridor:make_engine"
 pytestmark = pytest.mark.slow
 
 BENCH = (
-    "bench", "table1", "--scale", "tiny", "--env", CORRIDOR, "--arm", "start", "--arm", "grpo-dream",
-    "--seeds", "1", "--out", "suite",
+    "bench", "table1", "--scale", "tiny", "--env", CORRIDOR, "--arm", "start", "--arm",
+    "grpo-dream", "--seeds", "1", "--out", "suite",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from dreamgym.bench.arms import (
     sft_arm,
     start_arm,
 )
-from dreamgym.bench.ground import USUAL, DreamKind, Ground
+from dreamgym.bench.ground import USUAL, DreamKind, Ground, settings
 from dreamgym.bench.place import SCALES, Place, find_place
 from dreamgym.bench.suite import Suite
 from dreamgym.errors import ConfigError, did_you_mean
@@ -63,6 +63,7 @@ NO_REASONING = DreamKind("no-reasoning", fit=("dream.reasoning=false",))
 NO_REFERENCES = DreamKind("no-references", fit=("dream.references=0",))
 SAMPLED = DreamKind("sampled", play=("dream.temperature=1",))
 NOT_SHARED = DreamKind("not-shared", play=("dream.temperature=1", "dream.share_answers=false"))
+ENRICHED = DreamKind("enriched")
 TABLE2: Makers = {
     "start": start_arm,
     "full": kind_arm(USUAL, *NEW_TASKS, gated=True),
@@ -73,6 +74,7 @@ TABLE2: Makers = {
     "no-task-generation": kind_arm(USUAL),
     "sampled": kind_arm(SAMPLED, *NEW_TASKS),
     "no-luck-control": kind_arm(NOT_SHARED, *NEW_TASKS),
+    "enriched": kind_arm(ENRICHED, *NEW_TASKS, *settings("rl.enrich=true")),
 }
 TRANSFER: Makers = {
     "random": random_arm,
@@ -134,7 +136,7 @@ SUITES = {
         "Ablations of GRPO in the dream (Table 2). `full` has the gate: where its audit shuts it, "
         "the start counts, since nobody would have trained. All others count whatever their audits "
         "say, and are compared with `no-gate`; `no-luck-control` also with `sampled`, which draws "
-        "its answers as freely and shares them.",
+        "its answers as freely and shares them. Replay enrichment is off but in `enriched`.",
         TABLE2,
         (
             ("no-gate", "full"), ("no-gate", "start"),

@@ -58,6 +58,9 @@ class RlConfig:
     """A bonus for staying undecided."""
     invalid_penalty: float = 0.0
     """Taken off for each refused action."""
+    enrich: bool = False
+    """Let the dream look things up in what is dreamt on the way, too, as the paper does; off, in
+    the record alone."""
     eval_every: int = 10
     """Steps between looks at the real environment, the first before any step; 0 never looks."""
     eval_episodes: int = 50
@@ -124,6 +127,8 @@ class RlConfig:
                 f"{self.minibatches} minibatches: change rl.groups, rl.group_size or "
                 "rl.minibatches"
             )
+        if self.enrich and self.world == "real":
+            raise ConfigError("rl.enrich is about a dream's memory, but rl.world is real")
         self._check_transfer()
         if self.rounds > 1:
             self._check_rounds()

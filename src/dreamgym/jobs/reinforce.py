@@ -22,12 +22,14 @@ from dreamgym.config import RunConfig
 from dreamgym.errors import ConfigError
 from dreamgym.jobs.audit import thresholds_of
 from dreamgym.jobs.curriculum import write_pool
+from dreamgym.jobs.enrich import GrowingMemory
 from dreamgym.jobs.familiar import familiar
-from dreamgym.jobs.practice import make_probe, open_grounds
+from dreamgym.jobs.practice import Grounds, make_probe, open_grounds
 from dreamgym.jobs.train import save_policy
 from dreamgym.jobs.trainee import load_start, make_trainee
 from dreamgym.jobs.watch import make_watch
 from dreamgym.models.as_llm import LocalLLM
+from dreamgym.models.checkpoint import load_checkpoint
 from dreamgym.models.requirement import torch
 from dreamgym.rollout.groups import GroupPlan
 from dreamgym.runs import RunDir
@@ -37,6 +39,9 @@ from dreamgym.train.transfer import SwitchRule, WatchRule
 
 BEST = "best"
 """The folder, inside the run, of the policy that looks at reality found best."""
+MEMORY = "memory.sqlite"
+"""Inside the run: what a dream remembers with that remembers what is dreamt."""
+CHECKPOINTS = "checkpoints"
 OnRow = Callable[[Progress, dict[str, float]], None]
 
 
@@ -74,6 +79,8 @@ async def run_rl(
         grounds = await open_grounds(
             config, card.env, real, stack, own=run.store_path, on_event=run.event
         )
+        if wanted.enrich:
+            grounds = _enriched(grounds, run, stack)
         trainee = make_trainee(config, policy, card, llm)
         probe = await make_probe(config, real, card, llm) if real and wanted.eval_every else None
         watch: Watch | None = None
@@ -99,7 +106,7 @@ async def run_rl(
             probe=probe,
             watch=watch,
             keep_best=lambda: keep(BEST),
-            folder=run.path / "checkpoints",
+            folder=run.path / CHECKPOINTS,
             on_row=row,
         )
     if not progress.turns:
@@ -110,6 +117,17 @@ async def run_rl(
     run.result(result_of(config, done))
     run.event("finished", steps=progress.step)
     return done
+
+
+def _enriched(grounds: Grounds, run: RunDir, stack: AsyncExitStack) -> Grounds:
+    """Return the grounds with a dream that remembers what is dreamt in it."""
+    if grounds.dream is None:
+        return grounds
+    found = load_checkpoint(run.path / CHECKPOINTS)
+    made = 0 if found is None else found.step
+    grown = GrowingMemory(grounds.dream, run.path / MEMORY, made=made)
+    stack.callback(grown.close)
+    return replace(grounds, practice=replace(grounds.practice, remember=grown.remember))
 
 
 def needs_reality(config: RunConfig) -> bool:
