@@ -18,7 +18,9 @@ def suite_page(found: BenchTable, root: Path) -> str:
     runs = [read_run(stage.folder(root)) for stage in suite.stages if stage.finished(root)]
     trained = [run for run in runs if run.kind == BY_TRIAL]
     return report_page(
-        trained, title=f"Bench {suite.name}", extra=(_arms(found), _comparisons(found))
+        trained,
+        title=f"Bench {suite.name}",
+        extra=(_arms(found), _comparisons(found), _predictors(found)),
     )
 
 
@@ -58,6 +60,25 @@ def _comparisons(found: BenchTable) -> str:
     )
     head = ("arms", "difference, 95 % interval", "", "pairs", "p (paired t)")
     return section("Compared", note(words), table(head, rows)) if rows else ""
+
+
+def _predictors(found: BenchTable) -> str:
+    rows = []
+    for one in found.predictors:
+        if one.correlation is not None and one.low is not None and one.high is not None:
+            spread = Spread(one.correlation, one.low, one.high, one.dreams)
+            rows.append(
+                (
+                    escape(one.figure), escape(one.env), _value(spread),
+                    _bar(spread, scale=(-1.0, 1.0), limit=0.0), str(one.dreams),
+                )
+            )  # fmt: skip
+    words = (
+        "Spearman's rank correlation of each figure of the audit with the rise in real success, "
+        "over dreams; intervals from drawing dreams again."
+    )
+    head = ("figure of the audit", "in", "correlation, 95 % interval", "", "dreams")
+    return section("Which audit figure predicts", note(words), table(head, rows)) if rows else ""
 
 
 def _value(spread: Spread) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dreamgym.bench.markdown import write_markdown
+from dreamgym.bench.page import suite_page
 from dreamgym.bench.predict import FIGURES, Audited, audit_figures, rank_interval, rank_predictors
 from dreamgym.bench.suite import Cell, Stage, Suite
 from dreamgym.bench.table import make_table
@@ -106,6 +107,7 @@ def test_the_table_tells_of_each_dream_and_which_figure_goes_with_the_rise(tmp_p
     row = "| dream-4 | e | 0 | 0.000 | 0.900 | 0.990 | 0.950 | 1.000 | 1.000 | 0.000 | 0.100 |"
     assert f"{row} open | 0.300 | 0.700 | 0.400 |" in told
     assert "- e, gate open: 3 dreams, rise 0.300 [" in told
+    assert "Which audit figure predicts" in suite_page(table, tmp_path)
     plain = json.loads(json.dumps(table.plain(), allow_nan=False))
     assert plain["predictors"][1]["correlation"] == pytest.approx(1)
 

@@ -45,7 +45,7 @@ def test_all_settings_are_ones_that_there_are(name):
     for scale in SCALES:
         for stage in make_suite(name, scale, seeds=1).stages:
             words = [word.name if not isinstance(word, str) else word for word in stage.words]
-            load_config(settings=set_in(words))
+            load_config(settings=["rl.world='d'", *set_in(words)])
 
 
 @pytest.mark.parametrize("name", SUITES)
