@@ -34,9 +34,12 @@ def _apart(result: Mapping[str, Any]) -> float | None:
     return None if gap is None else abs(gap)
 
 
-def _unknown(result: Mapping[str, Any]) -> float | None:
-    policy = result["on_policy"][0]
-    return policy["unknown"] / policy["episodes"] if policy["episodes"] else None
+def _share(name: str) -> Callable[[Mapping[str, Any]], float | None]:
+    def read(result: Mapping[str, Any]) -> float | None:
+        policy = result["on_policy"][0]
+        return policy[name] / policy["episodes"] if policy["episodes"] else None
+
+    return read
 
 
 FIGURES: dict[str, Callable[[Mapping[str, Any]], float | None]] = {
@@ -47,7 +50,8 @@ FIGURES: dict[str, Callable[[Mapping[str, Any]], float | None]] = {
     "precision": _of_policy("precision"),
     "recall": _of_policy("recall"),
     "gap, absolute": _apart,
-    "unknown": _unknown,
+    "unknown": _share("unknown"),
+    "failed": _share("failed"),
 }
 """What is read off an audit: one step, closed loop, and on the actions of the start."""
 

@@ -25,7 +25,7 @@ def audit(*, exact=0.9, precision=1.0, gap=0.0, unknown=5, is_open=True):
         "closed_loop": {"agreement": {"mean": 0.95}},
         "on_policy": [
             {"precision": {"mean": precision}, "recall": {"mean": 1.0}, "gap": {"mean": gap},
-             "unknown": unknown, "episodes": 50}
+             "unknown": unknown, "failed": 1, "episodes": 50}
         ],
         "gate": {"open": is_open},
     }  # fmt: skip
@@ -34,7 +34,7 @@ def audit(*, exact=0.9, precision=1.0, gap=0.0, unknown=5, is_open=True):
 def test_figures_are_read_off_an_audit():
     figures = audit_figures(audit(gap=-0.2, precision=None))
     assert figures["gap, absolute"] == 0.2
-    assert figures["unknown"] == 0.1
+    assert (figures["unknown"], figures["failed"]) == (0.1, 0.02)
     assert figures["precision"] is None
     assert set(audit_figures({"on_policy": []}).values()) == {None}
 
@@ -104,8 +104,8 @@ def test_the_table_tells_of_each_dream_and_which_figure_goes_with_the_rise(tmp_p
     told = write_markdown(table, command="c", versions={}, failures={})
     assert "| e | exact | 1.00 | 1.00 to 1.00 | 5 |" in told
     assert "| e | recall |  |  | 5 |" in told
-    row = "| dream-4 | e | 0 | 0.000 | 0.900 | 0.990 | 0.950 | 1.000 | 1.000 | 0.000 | 0.100 |"
-    assert f"{row} open | 0.300 | 0.700 | 0.400 |" in told
+    steps, policy = "0.000 | 0.900 | 0.990 | 0.950", "1.000 | 1.000 | 0.000 | 0.100 | 0.020"
+    assert f"| dream-4 | e | 0 | {steps} | {policy} | open | 0.300 | 0.700 | 0.400 |" in told
     assert "- e, gate open: 3 dreams, rise 0.300 [" in told
     assert "Which audit figure predicts" in suite_page(table, tmp_path)
     plain = json.loads(json.dumps(table.plain(), allow_nan=False))
