@@ -140,11 +140,13 @@ def diff(old: str, new: str) -> Edit:
     if with_said(body, said) != new:
         # Something was said in the middle: no layout of ours, so the text is taken as it is.
         return Edit(page=new)
+    if _leaves_little(old, body):
+        return Edit(page=body, said=said)
     ops = _line_ops(lines_of(body_of(old)), lines_of(body))
     edit = Edit(ops=_by_things(ops, old), said=said)
     if apply(old, edit) != new:
         edit = Edit(ops=ops, said=said)
-    if apply(old, edit) != new or _is_another_page(old, body, edit):
+    if apply(old, edit) != new or _is_longer_than(body, edit):
         return Edit(page=body, said=said)
     return edit
 
@@ -164,14 +166,18 @@ def _by_things(ops: Sequence[Op], old: str) -> tuple[Op, ...]:
     return tuple(told)
 
 
-def _is_another_page(old: str, body: str, edit: Edit) -> bool:
-    """Say whether so little stays in place that the page is the better answer."""
-    if not edit.ops:
+def _is_longer_than(body: str, edit: Edit) -> bool:
+    """Say whether the page is the shorter answer."""
+    return bool(edit.ops) and len(render(Edit(ops=edit.ops))) > len(_PAGE) + 1 + len(body)
+
+
+def _leaves_little(old: str, body: str) -> bool:
+    """Say whether a step leads to another page on which less than half is as before."""
+    if page_name(old) == page_name(body):
         return False
     before, after = items(old), items(body)
     kept = sum(item in after for item in before)
-    moved = page_name(old) != page_name(body) and 2 * kept < max(len(before), len(after))
-    return moved or len(render(Edit(ops=edit.ops))) > len(_PAGE) + 1 + len(body)
+    return 2 * kept < max(len(before), len(after))
 
 
 Costed = tuple[float, tuple[Op, ...]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from dreamgym.experience.contents import EMPTY
 from dreamgym.experience.edit import Edit, Op, Verb, apply, diff
@@ -54,6 +55,7 @@ class Page:
         return any(line not in (None, name) for line in self.lines)
 
 
+@lru_cache(maxsize=65_536)
 def page_of(state: str) -> Page:
     """Return the page that a state shows."""
     lines = body_of(state).split("\n")
