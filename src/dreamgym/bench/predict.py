@@ -7,9 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
-from dreamgym.audit.ranks import spearman
 from dreamgym.types import derive_seed
 
 DRAWS = 1000
@@ -109,6 +106,10 @@ def rank_interval(
     pairs: Sequence[tuple[float, float]], *, seed: int
 ) -> tuple[float | None, float | None, float | None]:
     """Return Spearman's correlation with a 95 % interval from drawing the pairs again."""
+    import numpy as np  # here, since every command line would load it
+
+    from dreamgym.audit.ranks import spearman
+
     if len(pairs) < FEWEST:
         return None, None, None
     table = np.array(pairs, dtype=np.float64)
