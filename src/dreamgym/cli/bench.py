@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from dreamgym import __version__
-from dreamgym.bench import SUITES, make_suite
+from dreamgym.bench import SUITES, Suite, make_suite
 from dreamgym.bench.run import Standing
 from dreamgym.bench.suites import MODEL
 from dreamgym.cli import options
@@ -64,10 +64,7 @@ def bench(
     path = (out or Path("runs") / f"bench-{name}-{scale}").absolute()
     console = Console()
     if dry_run:
-        for stage in suite.stages:
-            words = shlex.join(["dreamgym", *stage.command((stages or path).absolute())])
-            console.print(words, markup=False, highlight=False, soft_wrap=True)
-        console.print(f"{len(suite.stages)} commands, {len(suite.cells)} cells.", highlight=False)
+        _show_commands(console, suite, (stages or path).absolute())
         return
     from dreamgym.jobs.bench import PAGE, TABLE, run_bench
 
@@ -104,3 +101,11 @@ def bench(
     console.print(f"In {path}: {TABLE}, {PAGE}, result.json.", markup=False, soft_wrap=True)
     if done.failures:
         raise typer.Exit(1)
+
+
+def _show_commands(console: Console, suite: Suite, root: Path) -> None:
+    """Print every command, none before what it needs."""
+    for stage in suite.stages:
+        words = shlex.join(["dreamgym", *stage.command(root)])
+        console.print(words, markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{len(suite.stages)} commands, {len(suite.cells)} cells.", highlight=False)
