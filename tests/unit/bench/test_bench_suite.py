@@ -10,6 +10,7 @@ from dreamgym.bench import Cell, Stage, Suite, make_suite, make_table, run_suite
 from dreamgym.bench.markdown import write_markdown
 from dreamgym.bench.page import suite_page
 from dreamgym.bench.suite import Inside
+from dreamgym.bench.table import BenchTable, CellResult
 from dreamgym.errors import ConfigError
 
 SUCCESS = {"start": (0.2, 0.3, 0.4), "grpo-dream": (0.5, 0.5, 0.8), "grpo-real": (0.5, 0.6, 0.7)}
@@ -144,6 +145,21 @@ def test_the_table_by_hand(suite, tmp_path):
     page = suite_page(table, tmp_path)
     assert "grpo-dream minus start" in page
     assert "Success over training" in page
+
+
+def test_how_much_more_real_practice_was_given_by_hand():
+    suite = make_suite("table1", envs=["coin8"], arms=["grpo-real", "grpo-s2r"], seeds=3)
+    online = {"grpo-real": (30_000, 20_000, 40_000), "grpo-s2r": (1_000, 1_600, 0)}
+    cells = tuple(
+        CellResult(cell.env, cell.arm, cell.seed, 0.5, online=online[cell.arm][cell.seed])
+        for cell in suite.cells
+    )
+    table = BenchTable(suite, cells)
+    # Seed 2 never came to practise for real: nothing to compare.
+    assert table.ratio("grpo", "coin8") == (50_000 / 2_600, 12.5)
+    assert table.ratio("ppo", "coin8") is None
+    told = write_markdown(table, command="c", versions={}, failures={})
+    assert "| grpo | coin8 | 19.2 | 12.5 |" in told
 
 
 def test_one_seed_has_no_interval_and_no_test(tmp_path):
