@@ -126,19 +126,22 @@ def _name(stage: Stage) -> str:
 async def run_stage(stage: Stage, root: Path, *, times: LineWriter, call: Call) -> str:
     """Run one stage to its end. Returns why it failed, or nothing."""
     folder, log = stage.folder(root), root / LOGS / f"{_name(stage).replace('/', '_')}.log"
-    await _until_free(folder)
-    if stage.finished(root):
-        return ""  # Somebody else's process brought it to an end meanwhile.
-    if folder.exists() and stage.words[0] not in RESUMABLE:
-        shutil.rmtree(folder)
     log.parent.mkdir(parents=True, exist_ok=True)
-    words = stage.command(root, resume=folder.exists())
-    began, said_before = time.monotonic(), log.stat().st_size if log.exists() else 0
-    code = await call(words, log)
-    seconds = round(time.monotonic() - began, 2)
-    times.write({"stage": _name(stage), "key": stage.key, "seconds": seconds, "code": code})
-    if stage.finished(root):
-        return ""
+    while True:
+        await _until_free(folder)
+        if stage.finished(root):
+            return ""  # Somebody else's process brought it to an end meanwhile.
+        if folder.exists() and stage.words[0] not in RESUMABLE:
+            shutil.rmtree(folder)
+        words = stage.command(root, resume=folder.exists())
+        began, said_before = time.monotonic(), log.stat().st_size if log.exists() else 0
+        code = await call(words, log)
+        seconds = round(time.monotonic() - began, 2)
+        times.write({"stage": _name(stage), "key": stage.key, "seconds": seconds, "code": code})
+        if stage.finished(root):
+            return ""
+        if not _in_hand(folder):
+            break  # Else another suite began it in the same moment: wait for that one.
     text = log.read_bytes()[said_before:].decode("utf-8", "replace")
     said = [line for line in text.splitlines() if line.strip()]
     return f"exit {code}: {' '.join(said[-3:])[-600:]} (see {log})"
@@ -146,12 +149,18 @@ async def run_stage(stage: Stage, root: Path, *, times: LineWriter, call: Call) 
 
 async def _until_free(folder: Path) -> None:
     """Wait until no other process works in the folder: a killed suite may leave some behind."""
+    while _in_hand(folder):
+        await asyncio.sleep(PATIENCE)
+
+
+def _in_hand(folder: Path) -> bool:
+    """Say whether a process works in the folder."""
     path = folder / ".lock"
-    while path.is_file():
-        with path.open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                await asyncio.sleep(PATIENCE)
-                continue
-            return
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

@@ -1,6 +1,7 @@
 """Suites: stages shared, run once, resumed; tables over seeds."""
 
 import asyncio
+import fcntl
 import json
 from pathlib import Path
 
@@ -123,6 +124,30 @@ def test_a_stage_that_fails_takes_only_its_own_with_it(suite, tmp_path):
     told = write_markdown(table, command="c", versions={"python": "3"}, failures=failures)
     assert "Not finished, in no figure: grpo-dream in coin8, seed 0" in told
     assert "| grpo-dream | none | 0 |" in told
+
+
+def test_a_stage_that_another_suite_began_in_the_same_moment_is_waited_for(tmp_path):
+    suite = make_suite("table1", "tiny", envs=["coin8"], arms=["random"], seeds=1)
+    calls = []
+
+    async def call(words, log):
+        """The other suite was faster: it holds the folder, and is done a moment later."""
+        calls.append(words)
+        out = Path(words[words.index("--out") + 1])
+        out.mkdir(parents=True)
+        held = (out / ".lock").open("w")
+        fcntl.flock(held, fcntl.LOCK_EX)
+        log.write_text("error: in use by another process\n")
+
+        def finish():
+            leave(out, words)
+            held.close()
+
+        asyncio.get_running_loop().call_later(0.1, finish)
+        return 2
+
+    assert play(suite, tmp_path, call) == {}
+    assert len(calls) == 1
 
 
 def test_the_table_by_hand(suite, tmp_path):
