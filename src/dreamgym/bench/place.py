@@ -71,7 +71,8 @@ PLACES = {
             "twc", "twx/twc?numLocations=1&numItemsToPutAway=1&fold=train", 14, tasks=1000,
             episodes=2000, own=1000, clone_steps=120, fit_steps=600,
             clone=("policy.choose=known",), fit=("fit.ending_share=0.3", *POINTING),
-            dream=("dream.known_wins=true", "dream.known_losses=true"), shortest=2, lengths=(6.0, 8.0),
+            dream=("dream.known_wins=true", "dream.known_losses=true"),
+            shortest=2, lengths=(6.0, 8.0),
         ),
         Place(
             "alfworld", "alfworld/generated?size=small", 40, clone_steps=120, fit_steps=800,
