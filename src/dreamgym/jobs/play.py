@@ -16,7 +16,7 @@ from dreamgym.errors import ConfigError, EnvError
 from dreamgym.experience.world import DreamEnv, DreamWorld, told_by
 from dreamgym.protocols import Env, Reference, World
 from dreamgym.replay.lookup import Query
-from dreamgym.states import body_of, page_name, split_said
+from dreamgym.states import items, page_name, split_said
 from dreamgym.types import (
     Action,
     Opening,
@@ -280,9 +280,10 @@ def happened(one: Transition) -> str:
     elif page_name(one.next_state) != page_name(one.state):
         words = f"to {page_name(one.next_state)}"
     else:
-        lines = changed_lines(body_of(one.state), body_of(one.next_state))
-        words = ", ".join(f"{mark} {line}" for mark, line in lines if mark != " ")
-        words = words or "nothing changed"
+        before, after = items(one.state), items(one.next_state)
+        gone = [f"- {item}" for item in before if item not in after]
+        new = [f"+ {item}" for item in after if item not in before]
+        words = ", ".join([*gone, *new]) or "nothing changed"
     said = split_said(one.next_state)[1]
     ending = ", achieved" if one.success else ", ended" if one.done else ""
     return words + ending + (f", > {said[0]}" if said else "")

@@ -1,6 +1,7 @@
 """A walk through a dream: what each turn says, the way back, and reality beside it."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -213,3 +214,6 @@ def test_what_happened_in_a_record():
     assert happened(steps[0]) == "refused, > you cannot do that"
     assert happened(steps[2]) == "to hall"
     assert happened(steps[4]) == "nothing changed, achieved, > you take the coin"
+    put = replace(steps[4], state="hall\nbox: empty; shelf: pen\ncarrying: cup",
+                  next_state="hall\nbox: cup; shelf: pen", success=False, done=False)  # fmt: skip
+    assert happened(put) == "- box: empty, - carrying: cup, + box: cup", "items, not whole lines"
