@@ -7,8 +7,9 @@
 The actions of recorded episodes are played in a fitted dream, so many episodes side by side, with
 grounding, ledger and look-ups as `dreamgym` opens it. One thread for torch. "dream/s" and the
 ratios are answers of the model per second of processor time of the whole process; steps that a rule
-or the transition cache answered are free and do not count; "steps/s" counts them, too. With
-`--alike 8`, eight neighbouring episodes are the same: a group that still goes one way.
+or the transition cache answered are free and do not count; "steps/s" counts them, too. What is on
+record of a task is read when its first episode opens, which is no step: "open ms" says what it
+takes. With `--alike 8`, eight neighbouring episodes are the same: a group that still goes one way.
 
 - "decoder" is `Decoder.generate` alone on the very same prompts, in batches of as many;
 - "raw" is a bare loop over the same model: as many tokens per answer on average, but all prompts of
@@ -77,6 +78,8 @@ class Run:
     seconds: float
     asked: list[tuple[Query, Answer]]
     batches: int
+    opening: float
+    """Processor time to read what is on record of a task, once for all its episodes."""
 
     @property
     def answers(self) -> int:
@@ -132,9 +135,16 @@ async def dreamed(
     dream.world.forget()
     heard.inner.forget()
     heard.asked, heard.batches = [], []
+    with Clock() as opening:
+        for one in episodes[: 2 * beside]:
+            env = await dream.world.open(one.task, without=one.id)
+            await env.reset(0)
     with Clock() as clock:
         await asyncio.gather(*map(play, range(beside)))
-    return Run(taken, failed, clock.processor, clock.seconds, heard.asked, len(heard.batches))
+    opened = opening.processor / min(len(episodes), 2 * beside)
+    return Run(
+        taken, failed, clock.processor, clock.seconds, heard.asked, len(heard.batches), opened
+    )
 
 
 def decoded(model: Llama, run: Run, *, beside: int) -> float:
@@ -248,7 +258,7 @@ async def measure(options: argparse.Namespace) -> None:
     single = 1 / generated(model, first)
     print(f"generate, one by one: {single:.1f} answers/s", flush=True)
     heads = ("episodes", "answers", "failed", "batches", "dream/s", "steps/s", "/decoder", "/raw")
-    print("".join(f"{head:>10}" for head in (*heads, "/generate", "/real")))
+    print("".join(f"{head:>10}" for head in (*heads, "/generate", "/real", "open ms")))
     for beside in options.episodes:
         for _ in range(options.repeats):
             steps = max(options.steps, 24 // beside)
@@ -259,9 +269,8 @@ async def measure(options: argparse.Namespace) -> None:
             counts = (beside, run.answers, run.failed, run.batches)
             ratios = (run.steps / run.processor, speed / alone, speed / bare, speed / single)
             cells = "".join(f"{value:>10.{2 if value < 10 else 1}f}" for value in (speed, *ratios))
-            print(
-                f"{''.join(f'{n:>10}' for n in counts)}{cells}{speed / engine:>10.3f}", flush=True
-            )
+            ends = f"{speed / engine:>10.3f}{1000 * run.opening:>10.1f}"
+            print(f"{''.join(f'{n:>10}' for n in counts)}{cells}{ends}", flush=True)
     await dream.close()
 
 
