@@ -19,11 +19,12 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dreamgym.replay import open_store
-from dreamgym.types import Split
+from dreamgym.replay import ExperienceStore, open_store
+from dreamgym.types import Split, Trajectory
 
 DREAMGYM = str(Path(sys.executable).with_name("dreamgym"))
 
@@ -153,6 +154,26 @@ def on_test(name: str, seed: int, folder: Path) -> list[list[str]]:
          *settings("audit.policy_episodes=100", f"audit.max_steps={wanted.steps}", *wanted.dream),
          "--seed", str(seed), "--out", str(here / "audit-test")],
     ]  # fmt: skip
+
+
+def store_of(
+    here: Path,
+    path: Path,
+    chosen: Callable[[ExperienceStore], Iterable[Trajectory]],
+    *,
+    allow_test: bool = False,
+) -> Path:
+    """Return a store of chosen episodes of a study's record, made unless it is there."""
+    if not path.exists():
+        half = path.with_suffix(".part")
+        half.unlink(missing_ok=True)
+        with (
+            open_store(here / "experience.sqlite") as old,
+            open_store(half, allow_test=allow_test) as new,
+        ):
+            new.add(chosen(old))
+        half.rename(path)
+    return path
 
 
 def settings(*words: str) -> list[str]:

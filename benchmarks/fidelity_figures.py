@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from itertools import islice
+from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 
-from fidelity import ENVS, run, settings
+from fidelity import ENVS, run, settings, store_of
 
-from dreamgym.replay import copy_store, open_store
-from dreamgym.types import Split
+from dreamgym.replay import ExperienceStore, copy_store
+from dreamgym.types import Split, Trajectory
 
 DATA = (250, 1000, 4000, 16000)
 ABLATIONS = {
@@ -81,22 +82,17 @@ def fitted(
 
 def part_of(here: Path, count: int) -> Path:
     """Return a store with so many of the train steps, and all that is held of other splits."""
-    store = here / f"experience-{count}.sqlite"
-    if store.exists():
-        return store
-    half = store.with_suffix(".part")
-    half.unlink(missing_ok=True)
-    with open_store(here / "experience.sqlite") as old, open_store(half) as new:
-        new.add(old.trajectories(split=Split.DEV))
-        kept, steps = [], 0
+
+    def chosen(old: ExperienceStore) -> Iterator[Trajectory]:
+        yield from old.trajectories(split=Split.DEV)
+        steps = 0
         for one in old.trajectories(split=Split.TRAIN):
             if steps >= count:
-                break
-            kept.append(one)
+                return
+            yield one
             steps += len(one.steps)
-        new.add(kept)
-    half.rename(store)
-    return store
+
+    return store_of(here, here / f"experience-{count}.sqlite", chosen)
 
 
 def with_episodes_of(here: Path, policy: str, asked: argparse.Namespace) -> Path:
@@ -127,14 +123,15 @@ def with_walks(here: Path, count: int, asked: argparse.Namespace) -> Path:
              "--episodes", str(HELD_OUT_TASKS * (count - RECORDED_WALKS)),
              "--seed", str(asked.seed + 70), "--store", str(store),
              "--out", str(here / f"collect-walks-{count}")])  # fmt: skip
-    elif not store.exists():
-        half = store.with_suffix(".part")
-        half.unlink(missing_ok=True)
-        with open_store(here / "experience.sqlite") as old, open_store(half) as new:
-            new.add(old.trajectories(split=Split.TRAIN))
-            new.add(islice(old.trajectories(split=Split.DEV), count * HELD_OUT_TASKS))
-        half.rename(store)
-    return store
+        return store
+    return store_of(
+        here,
+        store,
+        lambda old: chain(
+            old.trajectories(split=Split.TRAIN),
+            islice(old.trajectories(split=Split.DEV), count * HELD_OUT_TASKS),
+        ),
+    )
 
 
 def mixed(here: Path, name: str, asked: argparse.Namespace) -> dict[str, object]:

@@ -121,7 +121,8 @@ class DreamConfig:
     longest_answer: int = 0
     """Tokens after which a reply is cut off; 0 means 160 for fitted models, 1024 for others."""
     temperature: float = 0.0
-    """How freely replies are drawn; identical questions get identical replies in any case."""
+    """How freely replies are drawn; identical questions still get identical replies, unless
+    `share_answers` is off."""
     share_answers: bool = True
     """Give all episodes the same reply to the same question, so that luck decides nothing; off,
     each episode draws its own where the temperature is above 0."""

@@ -8,7 +8,7 @@ compare two texts, which small models do badly. Nothing here knows an environmen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dreamgym.experience.contents import bare, things_of
 from dreamgym.experience.phrases import ARTICLES, SMALL, cut, mentions
@@ -43,8 +43,7 @@ def said_of(state: str, action: str) -> frozenset[str]:
     phrases = cut(action).phrases
     sight = [
         thing
-        for item in items(state)
-        for thing in (*things_of(item), item.partition(COLON)[0])
+        for item, thing in _in_sight(state)
         if is_carrying(item) or any(mentions(thing, phrase) for phrase in phrases)
     ]
     return frozenset(_WORD.findall(" ".join([*phrases, *sight]).lower()))
@@ -52,13 +51,15 @@ def said_of(state: str, action: str) -> frozenset[str]:
 
 def said_of_thing(state: str, name: str) -> frozenset[str]:
     """Return the words by which a state speaks of whatever has a name."""
-    sight = [
-        thing
-        for item in items(state)
-        for thing in (*things_of(item), item.partition(COLON)[0])
-        if mentions(thing, name)
-    ]
+    sight = [thing for _, thing in _in_sight(state) if mentions(thing, name)]
     return frozenset(_WORD.findall(" ".join(sight).lower()))
+
+
+def _in_sight(state: str) -> Iterator[tuple[str, str]]:
+    """Yield each item with what it is about: the things that it lists, and their holder."""
+    for item in items(state):
+        for thing in (*things_of(item), item.partition(COLON)[0]):
+            yield item, thing
 
 
 def words_of_things(states: Iterable[str]) -> frozenset[str]:
