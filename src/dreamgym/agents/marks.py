@@ -1,31 +1,58 @@
-"""Marks at the names of places where an episode has been: memory for models that have none.
+"""Marks at names: of places where an episode has been, and of what its goal speaks of.
 
 Whether a name stood in the text before is what small models find out badly and a rule finds out
-well. The marks follow from the episode's own states, so they are the same for real and in a dream,
-and what is once written stays as it is while the episode grows.
+well. The marks follow from the goal and the episode's own states, so they are the same for real and
+in a dream, and what is once written stays as it is while the episode grows.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from dreamgym.states import SAID, STATUS, any_of, place_name
 from dreamgym.types import Observation
 
-MARK = " *"
+SEEN = " *"
+NAMED = " !"
+LONGEST_NAME = 4
+"""Words of a goal that may be one name."""
 _REMEMBERED = 16_384
 
 
-def marked(states: Sequence[Observation]) -> list[Observation]:
-    """Return the states of an episode, each with marks at the places of those before it."""
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Which names are marked."""
+
+    seen: bool = False
+    """Those of places where the episode has been."""
+    goal: bool = False
+    """Those that the goal speaks of, with or without a number."""
+
+    def __bool__(self) -> bool:
+        """Say whether any are."""
+        return self.seen or self.goal
+
+
+NO_MARKS = Marks()
+
+
+def marked(goal: str, states: Sequence[Observation], marks: Marks) -> list[Observation]:
+    """Return the states of an episode with marks at names."""
+    if marks.goal:
+        states = [_named(state, goal) for state in states]
+    return _with_places(states) if marks.seen else list(states)
+
+
+def _with_places(states: Sequence[Observation]) -> list[Observation]:
+    """Return states, each with marks at the places of those before it."""
     seen: frozenset[str] = frozenset()
     told = []
     for state in states:
         told.append(_told(state, seen))
-        place = place_name(state.text)
+        place = place_name(state.text).removesuffix(NAMED)
         if place and place not in seen:
             seen |= {place}
     return told
@@ -33,23 +60,45 @@ def marked(states: Sequence[Observation]) -> list[Observation]:
 
 @lru_cache(_REMEMBERED)
 def _told(state: Observation, seen: frozenset[str]) -> Observation:
-    if not seen:
-        return state
-    lines = state.text.split("\n")
-    told = [line if line.startswith(SAID) else _scanner(seen).sub(_mark, line) for line in lines]
-    return replace(state, text="\n".join(told))
+    return _scanned(state, _scanner(seen), SEEN) if seen else state
 
 
-def _mark(found: re.Match[str]) -> str:
-    return found[0] + MARK
+@lru_cache(_REMEMBERED)
+def _named(state: Observation, goal: str) -> Observation:
+    phrases = _phrases(goal)
+    return _scanned(state, _scanner(phrases, after=r"(?:\s\d+)?"), NAMED) if phrases else state
+
+
+@lru_cache(_REMEMBERED)
+def _phrases(goal: str) -> frozenset[str]:
+    """Return all that may be a name in a goal.
+
+    Nothing tells where a name begins: `clean ladle` speaks of a ladle, `back hall` of no hall. Both
+    are taken for names.
+    """
+    words = re.findall(r"[\w'-]+", goal)
+    return frozenset(
+        " ".join(words[first : first + size])
+        for first in range(len(words))
+        for size in range(1, LONGEST_NAME + 1)
+    )
+
+
+def _scanned(state: Observation, names: re.Pattern[str], mark: str) -> Observation:
+    """Return a state with a mark after each name; what was said has none."""
+    lines = [
+        line if line.startswith(SAID) else names.sub(lambda found: found[0] + mark, line)
+        for line in state.text.split("\n")
+    ]
+    return replace(state, text="\n".join(lines))
 
 
 _BEFORE_A_NAME = r"(?:^|[:,;.]\s|\b(?:at|in|on|to|the)\s)"
 """What a whole name can follow: in `back hall` there is no `hall`."""
-_AFTER_A_NAME = rf"(?=$|[:,;.]|\s\(|\s(?:{'|'.join(STATUS)})(?![\w-]))"
+_AFTER_A_NAME = rf"(?=$|[:,;.]|\s[(!]|\s(?:{'|'.join(STATUS)})(?![\w-]))"
 """What can follow a whole name: in `hall closet` there is no `hall`."""
 
 
 @lru_cache(_REMEMBERED)
-def _scanner(names: frozenset[str]) -> re.Pattern[str]:
-    return re.compile(rf"{_BEFORE_A_NAME}(?:{any_of(names)}){_AFTER_A_NAME}")
+def _scanner(names: frozenset[str], after: str = "") -> re.Pattern[str]:
+    return re.compile(rf"{_BEFORE_A_NAME}(?:{any_of(names)}){after}{_AFTER_A_NAME}")

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from dreamgym.agents.marks import Marks
 from dreamgym.agents.policy_prompt import PROMPT_DIGEST, Format
 from dreamgym.agents.policy_tokens import ALL
 from dreamgym.errors import ConfigError, did_you_mean
@@ -48,6 +49,8 @@ class PolicyCard:
     """Whether its states list the admissible actions."""
     mark_seen: bool = False
     """Whether its states mark the places where the episode has been."""
+    mark_goal: bool = False
+    """Whether they mark what the goal speaks of."""
     think: bool = False
     """Whether it is asked to reason first; in the chat format only."""
     longest_action: int = 24
@@ -59,6 +62,11 @@ class PolicyCard:
     """The actions that it knows, and how things stand where they are done: the plain values of
     `experience.affordances`."""
     prompts: str = PROMPT_DIGEST
+
+    @property
+    def marks(self) -> Marks:
+        """Which names its states mark."""
+        return Marks(seen=self.mark_seen, goal=self.mark_goal)
 
     def save(self, folder: Path) -> None:
         """Write the card into a folder."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
-from dreamgym.agents.marks import marked
+from dreamgym.agents.marks import NO_MARKS, Marks, marked
 from dreamgym.agents.policy_prompt import compact_answer, goal_text, read_compact, state_text
 from dreamgym.errors import AgentError
 from dreamgym.types import Message, Observation
@@ -73,8 +73,8 @@ class CompactWriter:
     window: int = ALL
     """Earlier turns to show at least; fewer than twice as many are shown, or all of them."""
     list_actions: bool = False
-    mark_seen: bool = False
-    """Mark the names of places where the episode has been."""
+    marks: Marks = NO_MARKS
+    """Which names are marked."""
     _state: Callable[[Observation], Ids] = field(init=False, repr=False, compare=False)
     _answer: Callable[[str], Ids] = field(init=False, repr=False, compare=False)
     _head: Callable[[str], Ids] = field(init=False, repr=False, compare=False)
@@ -96,7 +96,7 @@ class CompactWriter:
                 f"the goal takes {len(head)} of the {self.positions} tokens that the model reads; "
                 "nothing is left for a state"
             )
-        past, now = with_marks(past, now) if self.mark_seen else (past, now)
+        past, now = with_marks(goal, past, now, self.marks)
         turns = [(*self._state(state)[: room - len(act)], *act, *said) for state, said in past]
         turns.append((*self._state(now)[: room - len(act)], *act))
         first = first_shown([len(turn) for turn in turns], room=room, window=self.window)
@@ -126,9 +126,11 @@ class CompactWriter:
         return tuple(self.spelling.encode(state_text(now, list_actions=self.list_actions)))
 
 
-def with_marks(past: Turns, now: Observation) -> tuple[Turns, Observation]:
-    """Return turns and state with marks at the places where the episode has been."""
-    *before, current = marked([*(state for state, _ in past), now])
+def with_marks(goal: str, past: Turns, now: Observation, marks: Marks) -> tuple[Turns, Observation]:
+    """Return turns and state with marks at names, if any are wanted."""
+    if not marks:
+        return past, now
+    *before, current = marked(goal, [*(state for state, _ in past), now], marks)
     return [(state, ids) for state, (_, ids) in zip(before, past, strict=True)], current
 
 

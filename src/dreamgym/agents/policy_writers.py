@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from dreamgym.agents.marks import NO_MARKS, Marks
 from dreamgym.agents.policy_card import PolicyCard
 from dreamgym.agents.policy_prompt import (
     Format,
@@ -47,8 +48,8 @@ class ChatWriter:
     """Earlier turns to show; a conversation shows so many at least, and fewer than twice as many,
     or all of them."""
     list_actions: bool = False
-    mark_seen: bool = False
-    """Mark the names of places where the episode has been."""
+    marks: Marks = NO_MARKS
+    """Which names are marked."""
     think: bool = False
     growing: bool = True
     """One conversation per episode; otherwise a chat of its own for every turn."""
@@ -62,7 +63,7 @@ class ChatWriter:
 
     def prompt(self, goal: str, past: Turns, now: Observation) -> Ids:
         """Return all that is read before an action is chosen."""
-        past, now = with_marks(past, now) if self.mark_seen else (past, now)
+        past, now = with_marks(goal, past, now, self.marks)
         ids = self._conversation(goal, past, now) if self.growing else self._chat(goal, past, now)
         if len(ids) > self.positions - self.longest_action:
             raise AgentError(
@@ -140,7 +141,7 @@ def writer_for(card: PolicyCard, spelling: Spelling, *, positions: int) -> Write
         card.longest_action,
         card.window,
         card.list_actions,
-        card.mark_seen,
+        card.marks,
     )
     if card.format is Format.COMPACT:
         return CompactWriter(*shared)

@@ -26,6 +26,8 @@ class PolicyConfig:
     """List the admissible actions in what it reads, where the environment knows them."""
     mark_seen: bool = False
     """Mark the places where the episode has been, in what it reads: small models forget them."""
+    mark_goal: bool = False
+    """Mark what the goal speaks of, in what it reads: small models do not look it up."""
     think: bool = False
     """Ask for reasoning before the action; in the chat format only."""
     longest_action: int = 24

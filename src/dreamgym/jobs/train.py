@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dreamgym import __version__, build, dreams
+from dreamgym.agents.marks import Marks
 from dreamgym.agents.policy_card import POLICY, Choose, PolicyCard
 from dreamgym.agents.policy_prompt import Format
 from dreamgym.config import RunConfig
@@ -107,8 +108,8 @@ def run_sft(
 
 
 def _texts(wanted: PolicyConfig, recorded: list[Trajectory], demos: list[Trajectory]) -> list[str]:
-    shown = {"list_actions": wanted.list_actions, "mark_seen": wanted.mark_seen}
-    return list(policy_texts(recorded, demos, **shown))
+    marks = Marks(seen=wanted.mark_seen, goal=wanted.mark_goal)
+    return list(policy_texts(recorded, demos, list_actions=wanted.list_actions, marks=marks))
 
 
 def read_recorded(config: RunConfig) -> tuple[str, list[Trajectory]]:
@@ -135,6 +136,7 @@ def make_card(
         window=wanted.window,
         list_actions=wanted.list_actions,
         mark_seen=wanted.mark_seen,
+        mark_goal=wanted.mark_goal,
         think=wanted.think,
         longest_action=wanted.longest_action,
         temperature=wanted.temperature,

@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from dreamgym.agents.marks import marked
+from dreamgym.agents.marks import NO_MARKS, Marks, marked
 from dreamgym.agents.policy_card import PolicyCard
 from dreamgym.agents.policy_prompt import compact_answer, goal_text, state_text, with_states
 from dreamgym.agents.policy_writers import writer_for
@@ -57,7 +57,7 @@ def policy_texts(
     demonstrations: Sequence[Trajectory],
     *,
     list_actions: bool,
-    mark_seen: bool = False,
+    marks: Marks = NO_MARKS,
 ) -> Iterator[str]:
     """Yield what a vocabulary has to spell: every state on record, the actions of demonstrations.
 
@@ -66,7 +66,7 @@ def policy_texts(
     for one in recorded:
         yield goal_text(one.task.goal)
         states = [one.opening, *(step.result.observation for step in one.steps)]
-        for now in marked(states) if mark_seen else states:
+        for now in marked(one.task.goal, states, marks):
             yield state_text(now, list_actions=list_actions)
     for one in demonstrations:
         for step in one.steps:

@@ -1,8 +1,8 @@
-"""Marks at the places where an episode has been."""
+"""Marks at names: of places where an episode has been, and of what its goal speaks of."""
 
 import pytest
 
-from dreamgym.agents.marks import marked
+from dreamgym.agents.marks import Marks, marked
 from dreamgym.agents.policy_card import PolicyCard
 from dreamgym.agents.policy_prompt import Format
 from dreamgym.agents.policy_tokens import CompactWriter
@@ -20,8 +20,11 @@ HOUSE = [
 ]
 
 
-def texts(states):
-    return [now.text for now in marked([Observation(text) for text in states])]
+SEEN, GOAL, BOTH = Marks(seen=True), Marks(goal=True), Marks(seen=True, goal=True)
+
+
+def texts(states, marks=SEEN, goal="g"):
+    return [now.text for now in marked(goal, [Observation(text) for text in states], marks)]
 
 
 def test_places_of_earlier_states_are_marked_and_what_was_said_is_not():
@@ -53,14 +56,42 @@ def test_a_name_that_begins_a_longer_one_is_another():
     assert told[1] == "kitchen *\nkitchen cupboard: closed"
 
 
-def test_a_card_asks_for_marks_in_every_format():
+def test_what_the_goal_speaks_of_is_marked_with_its_number():
+    goal = "put some cup in drawer"
+    assert texts(HOUSE, GOAL, goal) == [
+        "at drawer 1 ! closed\ncarrying: nothing\nplaces: drawer 1 !, drawer 12 !, shelf 1",
+        "at shelf 1: cup 1 !\ncarrying: nothing\nplaces: drawer 1 !, drawer 12 !, shelf 1",
+    ]
+
+
+def test_a_name_of_the_goal_is_a_whole_name_of_the_state():
+    assert texts(["hall\nwest: back hall"], GOAL, "to the hall") == ["hall !\nwest: back hall"]
+
+
+def test_both_marks_stand_side_by_side():
+    told = texts(ROOMS, BOTH, "find the kitchen")
+    assert told[1] == "hall\nsouth: kitchen * !; west: back hall"
+    assert told[2] == "kitchen * !\nnorth: hall *; east: pantry\n> you are in the kitchen"
+
+
+def test_places_with_a_status_are_known_under_both_marks():
+    told = texts([HOUSE[0], HOUSE[0]], BOTH, "open a drawer")
+    assert told[1].startswith("at drawer 1 * ! closed")
+
+
+def test_a_goal_without_words_marks_nothing():
+    assert texts(ROOMS, GOAL, "") == texts(ROOMS, GOAL, "?!") == ROOMS
+
+
+@pytest.mark.parametrize(("field", "found"), [("mark_seen", "kitchen *"), ("mark_goal", "hall !")])
+def test_a_card_asks_for_marks_in_every_format(field, found):
     states = [Observation(text) for text in ROOMS]
     for form in Format:
-        card = PolicyCard("e", format=form, mark_seen=True)
+        card = PolicyCard("e", format=form, **{field: True})
         prompt = writer_for(card, Letters(), positions=4000).prompt(
-            "g", [(states[0], (9, 0))], states[1]
+            "to the hall", [(states[0], (9, 0))], states[1]
         )
-        assert "kitchen *" in Letters().decode(prompt), form
+        assert found in Letters().decode(prompt), form
 
 
 class Letters:
@@ -83,8 +114,8 @@ def test_a_writer_marks_only_when_asked():
     states = [Observation(text) for text in ROOMS]
     past = [(state, (ord("x"), 0)) for state in states[:2]]
     plain, with_marks = (
-        CompactWriter(Letters(), 500, 10, mark_seen=wanted).prompt("g", past, states[2])
-        for wanted in (False, True)
+        CompactWriter(Letters(), 500, 10, marks=wanted).prompt("g", past, states[2])
+        for wanted in (Marks(), SEEN)
     )
     assert "*" not in Letters().decode(plain)
     assert (
