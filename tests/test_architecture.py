@@ -25,6 +25,7 @@ LEVELS = {
     "build": 7, "dreams": 7, "bench": 7,
     "jobs": 8, "gym": 8,
     "cli": 9,
+    "__main__": 10,
 }  # fmt: skip
 SAME_LEVEL = {("protocols", "types"), ("config", "files"), ("runs", "files"), ("codec", "files"),
               ("dreams", "build")}  # fmt: skip
