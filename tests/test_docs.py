@@ -82,7 +82,7 @@ def test_the_map_of_levels_is_the_one_that_is_checked():
         from test_architecture import LEVELS
     finally:
         sys.path.pop(0)
-    rows = re.findall(r"^\| (\d) \| (.+?) \|", (ROOT / "AGENTS.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \| (.+?) \|", (ROOT / "AGENTS.md").read_text(), re.MULTILINE)
     drawn = {
         name.strip("`/ ").removesuffix(".py"): int(level)
         for level, names in rows
