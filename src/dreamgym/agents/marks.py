@@ -8,9 +8,10 @@ in a dream, and what is once written stays as it is while the episode grows.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 
 from dreamgym.states import SAID, STATUS, any_of, place_name
 from dreamgym.types import Observation
@@ -30,6 +31,8 @@ class Marks:
     """Those of places where the episode has been."""
     goal: bool = False
     """Those that the goal speaks of, with or without a number."""
+    actions: bool = False
+    """Actions bear the marks of the names in them."""
 
     def __bool__(self) -> bool:
         """Say whether any are."""
@@ -37,6 +40,7 @@ class Marks:
 
 
 NO_MARKS = Marks()
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
 def marked(goal: str, states: Sequence[Observation], marks: Marks) -> list[Observation]:
@@ -102,3 +106,45 @@ _AFTER_A_NAME = rf"(?=$|[:,;.]|\s[(!]|\s(?:{'|'.join(STATUS)})(?![\w-]))"
 @lru_cache(_REMEMBERED)
 def _scanner(names: frozenset[str], after: str = "") -> re.Pattern[str]:
     return re.compile(rf"{_BEFORE_A_NAME}(?:{any_of(names)}){after}{_AFTER_A_NAME}")
+
+
+def marks_by_name(goal: str, states: Sequence[Observation], marks: Marks) -> Mapping[str, str]:
+    """Return the marks that names have in the last state, for actions to bear.
+
+    The label of a single name has the marks of that name: `north`, where the state says
+    `north: hall *`.
+    """
+    if not (marks and marks.actions and states):
+        return NO_NAMES
+    return _read_marks(marked(goal, states, marks)[-1].text)
+
+
+def with_marks_at(names: Mapping[str, str], action: str) -> str:
+    """Return an action with marks after the names in it."""
+    if not names:
+        return action
+    return _words(frozenset(names)).sub(lambda found: found[0] + names[found[0]], action)
+
+
+def without_marks(action: str) -> str:
+    """Return an action as the environment knows it."""
+    return _AFTER_A_WORD.sub("", action)
+
+
+_MARKS = r"(?: [*!])+"
+_AFTER_A_WORD = re.compile(rf"{_MARKS}(?!\S)")
+_WORDS = r"[^:;,.()*!]+"
+_MARKED_NAME = re.compile(rf"(?:^|[:;,.]\s)(?:(?:at|in|on|to|the)\s)*({_WORDS}?)({_MARKS})")
+_MARKED_LABEL = re.compile(rf"(?:^|;\s)({_WORDS}): {_WORDS}?({_MARKS})(?=$|;)")
+
+
+@lru_cache(_REMEMBERED)
+def _read_marks(text: str) -> Mapping[str, str]:
+    lines = [line for line in text.split("\n") if not line.startswith(SAID)]
+    labels = {name: found for line in lines for name, found in _MARKED_LABEL.findall(line)}
+    return labels | {name: found for line in lines for name, found in _MARKED_NAME.findall(line)}
+
+
+@lru_cache(_REMEMBERED)
+def _words(names: frozenset[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\S)(?:{any_of(names)})(?!\S)")

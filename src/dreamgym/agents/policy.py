@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -69,7 +69,8 @@ class PolicyAgent:
         seed = derive_seed(self._seed, len(past))
         options = self._manner.options(now) if self._manner.options else ()
         if options:
-            return await self._choose(prompt, not_in_vain(options, turns, now), seed)
+            names = self._writer.names(task.goal, [*(state for state, _ in turns), now])
+            return await self._choose(prompt, not_in_vain(options, turns, now), names, seed)
         tokens = await self._model.sample(
             prompt,
             max_new=self._writer.longest_action,
@@ -78,8 +79,10 @@ class PolicyAgent:
         )
         return Action(self._writer.action(tokens.ids), tokens)
 
-    async def _choose(self, prompt: Ids, options: Sequence[str], seed: int) -> Action:
-        candidates = [self._writer.answer(action) for action in options]
+    async def _choose(
+        self, prompt: Ids, options: Sequence[str], names: Mapping[str, str], seed: int
+    ) -> Action:
+        candidates = [self._writer.answer(action, names) for action in options]
         scores = await self._model.weigh(prompt, candidates)
         totals = [sum(each) for each in scores]
         chosen = pick_one(totals, self._manner.temperature, seed)
@@ -115,11 +118,15 @@ def prompt_of(
     writer: Writer, goal: str, past: Sequence[tuple[Observation, Step]], now: Observation
 ) -> Ids:
     """Return the tokens before the next action, with earlier ones as they were sampled."""
-    turns = [
-        (state, step.action.tokens.ids if step.action.tokens else writer.answer(step.action.text))
-        for state, step in past
-    ]
-    return writer.prompt(goal, turns, now)
+    states = [state for state, _ in past]
+
+    def said(turn: int) -> Ids:
+        action = past[turn][1].action
+        if action.tokens:
+            return action.tokens.ids
+        return writer.answer(action.text, writer.names(goal, states[: turn + 1]))
+
+    return writer.prompt(goal, [(state, said(turn)) for turn, state in enumerate(states)], now)
 
 
 def pick_one(scores: Sequence[float], temperature: float, seed: int) -> int:

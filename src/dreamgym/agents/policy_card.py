@@ -51,6 +51,8 @@ class PolicyCard:
     """Whether its states mark the places where the episode has been."""
     mark_goal: bool = False
     """Whether they mark what the goal speaks of."""
+    mark_actions: bool = False
+    """Whether its actions bear the marks of the names in them."""
     think: bool = False
     """Whether it is asked to reason first; in the chat format only."""
     longest_action: int = 24
@@ -66,7 +68,7 @@ class PolicyCard:
     @property
     def marks(self) -> Marks:
         """Which names its states mark."""
-        return Marks(seen=self.mark_seen, goal=self.mark_goal)
+        return Marks(seen=self.mark_seen, goal=self.mark_goal, actions=self.mark_actions)
 
     def save(self, folder: Path) -> None:
         """Write the card into a folder."""

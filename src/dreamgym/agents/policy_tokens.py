@@ -7,12 +7,20 @@ them; each token is then read twice at most. A state that is too long by itself 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
-from dreamgym.agents.marks import NO_MARKS, Marks, marked
+from dreamgym.agents.marks import (
+    NO_MARKS,
+    NO_NAMES,
+    Marks,
+    marked,
+    marks_by_name,
+    with_marks_at,
+    without_marks,
+)
 from dreamgym.agents.policy_prompt import compact_answer, goal_text, read_compact, state_text
 from dreamgym.errors import AgentError
 from dreamgym.types import Message, Observation
@@ -54,7 +62,10 @@ class Writer(Protocol):
     def prompt(self, goal: str, past: Turns, now: Observation) -> Ids:
         """Return all that is read before an action is chosen."""
 
-    def answer(self, action: str) -> Ids:
+    def names(self, goal: str, states: Sequence[Observation]) -> Mapping[str, str]:
+        """Return the names that actions in the last state bear marks at, and those marks."""
+
+    def answer(self, action: str, names: Mapping[str, str] = NO_NAMES) -> Ids:
         """Return an action as the model should write it."""
 
     def action(self, ids: Ids) -> str:
@@ -102,9 +113,13 @@ class CompactWriter:
         first = first_shown([len(turn) for turn in turns], room=room, window=self.window)
         return head + tuple(token for turn in turns[first:] for token in turn)
 
-    def answer(self, action: str) -> Ids:
+    def names(self, goal: str, states: Sequence[Observation]) -> Mapping[str, str]:
+        """Return the names that actions in the last state bear marks at."""
+        return marks_by_name(goal, states, self.marks)
+
+    def answer(self, action: str, names: Mapping[str, str] = NO_NAMES) -> Ids:
         """Return an action as the model should write it."""
-        return self._answer(action)
+        return self._answer(with_marks_at(names, action))
 
     def read(self, ids: Ids) -> tuple[str, bool]:
         """Return the words of an answer, and whether it came to an end of its own."""
@@ -114,7 +129,8 @@ class CompactWriter:
     def action(self, ids: Ids) -> str:
         """Return the action that an answer means."""
         words, ended = self.read(ids)
-        return read_compact(words, ended=ended)
+        action = read_compact(words, ended=ended)
+        return without_marks(action) if self.marks.actions else action
 
     def _spell_head(self, goal: str) -> Ids:
         return tuple(self.spelling.prompt_ids(goal_text(goal)))

@@ -7,11 +7,18 @@ stays as it was sampled. A *chat* asks anew in every turn, with earlier turns to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from dreamgym.agents.marks import NO_MARKS, Marks
+from dreamgym.agents.marks import (
+    NO_MARKS,
+    NO_NAMES,
+    Marks,
+    marks_by_name,
+    with_marks_at,
+    without_marks,
+)
 from dreamgym.agents.policy_card import PolicyCard
 from dreamgym.agents.policy_prompt import (
     Format,
@@ -72,14 +79,20 @@ class ChatWriter:
             )
         return ids
 
-    def answer(self, action: str) -> Ids:
+    def names(self, goal: str, states: Sequence[Observation]) -> Mapping[str, str]:
+        """Return the names that actions in the last state bear marks at."""
+        return marks_by_name(goal, states, self.marks)
+
+    def answer(self, action: str, names: Mapping[str, str] = NO_NAMES) -> Ids:
         """Return an action as the model should write it."""
-        return (*self.spelling.encode(chat_answer(action)), min(self.spelling.end_ids))
+        told = chat_answer(with_marks_at(names, action))
+        return (*self.spelling.encode(told), min(self.spelling.end_ids))
 
     def action(self, ids: Ids) -> str:
         """Return the action that an answer means."""
         ended = bool(ids) and ids[-1] in self.spelling.end_ids
-        return read_chat(self.spelling.decode(ids[:-1] if ended else ids))
+        action = read_chat(self.spelling.decode(ids[:-1] if ended else ids))
+        return without_marks(action) if self.marks.actions else action
 
     def _conversation(self, goal: str, past: Turns, now: Observation) -> Ids:
         states = [*(state for state, _ in past), now]

@@ -28,6 +28,8 @@ class PolicyConfig:
     """Mark the places where the episode has been, in what it reads: small models forget them."""
     mark_goal: bool = False
     """Mark what the goal speaks of, in what it reads: small models do not look it up."""
+    mark_actions: bool = False
+    """Let actions bear the marks of the names in them, as it reads and writes them."""
     think: bool = False
     """Ask for reasoning before the action; in the chat format only."""
     longest_action: int = 24

@@ -108,7 +108,7 @@ def run_sft(
 
 
 def _texts(wanted: PolicyConfig, recorded: list[Trajectory], demos: list[Trajectory]) -> list[str]:
-    marks = Marks(seen=wanted.mark_seen, goal=wanted.mark_goal)
+    marks = Marks(wanted.mark_seen, wanted.mark_goal, wanted.mark_actions)
     return list(policy_texts(recorded, demos, list_actions=wanted.list_actions, marks=marks))
 
 
@@ -137,6 +137,7 @@ def make_card(
         list_actions=wanted.list_actions,
         mark_seen=wanted.mark_seen,
         mark_goal=wanted.mark_goal,
+        mark_actions=wanted.mark_actions,
         think=wanted.think,
         longest_action=wanted.longest_action,
         temperature=wanted.temperature,

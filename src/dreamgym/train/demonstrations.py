@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from dreamgym.agents.marks import NO_MARKS, Marks, marked
+from dreamgym.agents.marks import NO_MARKS, Marks, marked, marks_by_name, with_marks_at
 from dreamgym.agents.policy_card import PolicyCard
 from dreamgym.agents.policy_prompt import compact_answer, goal_text, state_text, with_states
 from dreamgym.agents.policy_writers import writer_for
@@ -69,8 +69,11 @@ def policy_texts(
         for now in marked(one.task.goal, states, marks):
             yield state_text(now, list_actions=list_actions)
     for one in demonstrations:
-        for step in one.steps:
-            yield compact_answer(step.action.text)
+        turns = with_states(one.opening, one.steps)
+        states = [state for state, _ in turns]
+        for number, (_, step) in enumerate(turns):
+            names = marks_by_name(one.task.goal, states[: number + 1], marks)
+            yield compact_answer(with_marks_at(names, step.action.text))
 
 
 def episode_sequences(
@@ -79,8 +82,12 @@ def episode_sequences(
     """Return an episode as the policy reads and writes it."""
     turns = with_states(one.opening, one.steps)
     weaver, writer = Weaver(), writer_for(card, tokenizer, positions=positions)
-    said = [writer.answer(step.action.text) for step in one.steps]
-    past = [(state, ids) for (state, _), ids in zip(turns, said, strict=True)]
+    states = [state for state, _ in turns]
+    said = [
+        writer.answer(step.action.text, writer.names(one.task.goal, states[: number + 1]))
+        for number, (_, step) in enumerate(turns)
+    ]
+    past = list(zip(states, said, strict=True))
     for number, (state, _) in enumerate(turns):
         prompt = writer.prompt(one.task.goal, past[:number], state)
         weaver.add(prompt, given_tokens(said[number]))

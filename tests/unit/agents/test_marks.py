@@ -2,7 +2,7 @@
 
 import pytest
 
-from dreamgym.agents.marks import Marks, marked
+from dreamgym.agents.marks import Marks, marked, marks_by_name, with_marks_at, without_marks
 from dreamgym.agents.policy_card import PolicyCard
 from dreamgym.agents.policy_prompt import Format
 from dreamgym.agents.policy_tokens import CompactWriter
@@ -123,3 +123,54 @@ def test_a_writer_marks_only_when_asked():
         .decode(with_marks)
         .endswith("<state>kitchen *\nnorth: hall *; east: pantry\n> you are in the kitchen<act>")
     )
+
+
+ALL_MARKS = Marks(seen=True, goal=True, actions=True)
+
+
+def told(actions, states, goal, marks=ALL_MARKS):
+    names = marks_by_name(goal, [Observation(text) for text in states], marks)
+    return [with_marks_at(names, action) for action in actions]
+
+
+def test_actions_bear_the_marks_of_the_names_in_them():
+    actions = ["go to drawer 1", "go to drawer 12", "take cup 1 from shelf 1", "look"]
+    assert told(actions, HOUSE, "put some cup in drawer") == [
+        "go to drawer 1 * !",
+        "go to drawer 12 !",
+        "take cup 1 ! from shelf 1",
+        "look",
+    ]
+
+
+def test_a_direction_bears_the_marks_of_where_it_leads():
+    actions = ["move south", "move west", "open kitchen"]
+    assert told(actions, ROOMS[:2], "find the kitchen") == [
+        "move south * !",
+        "move west",
+        "open kitchen * !",
+    ]
+
+
+def test_a_word_of_a_longer_name_bears_nothing():
+    assert told(["go to drawer 1"], ["places: drawer 12"], "to drawer 12") == ["go to drawer 1"]
+
+
+@pytest.mark.parametrize("marks", [Marks(), BOTH, Marks(actions=True)])
+def test_actions_stay_as_they_are_unless_marks_are_wanted_on_them(marks):
+    assert told(["go to drawer 1"], HOUSE, "put some cup in drawer", marks) == ["go to drawer 1"]
+
+
+@pytest.mark.parametrize("action", ["go to drawer 1", "say hello !there", "take a*b", "* x"])
+def test_marks_of_an_action_come_off_again(action):
+    assert without_marks(f"{action} * !") == without_marks(action) == action
+
+
+def test_what_a_policy_writes_with_marks_is_carried_out_without():
+    states = [Observation(text) for text in HOUSE]
+    for form in Format:
+        card = PolicyCard("e", format=form, mark_seen=True, mark_goal=True, mark_actions=True)
+        writer = writer_for(card, Letters(), positions=4000)
+        said = writer.answer("go to drawer 1", writer.names("find a drawer", states))
+        assert "drawer 1 * !" in Letters().decode(said)
+        assert writer.action(said) == "go to drawer 1"
