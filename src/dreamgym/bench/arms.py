@@ -81,14 +81,11 @@ def dream_arm(algo: str) -> Arm:
 
 
 def s2r_arm(algo: str) -> Arm:
-    """Practise in the dream, then for real on a small budget."""
+    """Go on for real, on a small budget, from what practice in the dream left."""
 
     def arm(ground: Ground) -> Ending:
-        name, scale = f"{algo}-s2r", ground.scale
-        words = ("--then-real", str(scale.budget(ground.place)))
-        more = settings(f"rl.real_steps={scale.s2r_steps}")
-        trained = ground.dreamt(name, algo, *words, *more, gate=True)
-        return Ending(ground.judged(trained))
+        dreamt = ground.dreamt(f"{algo}-dream", algo, gate=True)
+        return Ending(ground.judged(ground.onwards(f"{algo}-s2r", algo, dreamt, gate=True)))
 
     return arm
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dreamgym.bench.place import Place, Scale
+from dreamgym.bench.place import RATE, Place, Scale
 from dreamgym.bench.suite import Inside, Stage
 
 STORE = "experience.sqlite"
@@ -129,27 +129,54 @@ class Ground:
                       f"audit.max_steps={self.place.turns}", *self.place.dream, *kind.play),
         )  # fmt: skip
 
-    def trial(self, name: str, algo: str, *words: str | Inside, steps: int) -> Stage:
-        """Return a training by trial from the start."""
-        scale = self.scale
+    def trial(
+        self,
+        name: str,
+        algo: str,
+        *words: str | Inside,
+        steps: int,
+        begin_with: Stage | None = None,
+        last: tuple[str, ...] = (),
+    ) -> Stage:
+        """Return a training by trial, from the start or from another policy."""
+        scale, start = self.scale, begin_with or self.start()
         return self.stage(
-            name, "train", "--algo", algo, "--from", Inside(self.start()), "--steps", str(steps),
+            name, "train", "--algo", algo, "--from", Inside(start), "--steps", str(steps),
             *words,
             *settings("rl.threads=1", f"rl.max_steps={self.place.turns}", *self.place.rl,
                       f"rl.eval_every={scale.look_every}",
                       f"rl.eval_episodes={scale.look_episodes}", "rl.eval_greedy=false"),
             *self._quick("rl"),
+            *last,
         )  # fmt: skip
 
     def dreamt(
         self, name: str, algo: str, *words: str | Inside, kind: DreamKind = USUAL, gate: bool
     ) -> Stage:
         """Return a training in a dream, behind its gate or regardless of it."""
-        guard = Inside(self.audit(kind)) if gate and self.scale.gate else "off"
         return self.trial(
-            name, algo, "--world", Inside(self.dream(kind)), "--gate", guard, *words,
-            *settings(*self.place.dream, *kind.play), steps=self.scale.rl_steps,
+            name, algo, *self._in_dream(kind, gate), *words, steps=self.scale.rl_steps
+        )
+
+    def onwards(self, name: str, algo: str, dreamt: Stage, *, gate: bool) -> Stage:
+        """Return a training that goes on for real, on a small budget, from what a dream left.
+
+        The optimiser is a new one and warms up over two steps: one where the policy was, one for
+        real. Half the rate: what is learnt already is to stay.
+        """
+        real = ("--then-real", str(self.scale.budget(self.place)))
+        slow = settings(
+            "rl.switch_step=1", f"rl.real_steps={self.scale.s2r_steps}", "rl.warmup_steps=2",
+            f"rl.learning_rate={RATE / 2:g}",
         )  # fmt: skip
+        return self.trial(
+            name, algo, *self._in_dream(USUAL, gate), *real, steps=1, begin_with=dreamt, last=slow
+        )
+
+    def _in_dream(self, kind: DreamKind, gate: bool) -> tuple[str | Inside, ...]:
+        guard = Inside(self.audit(kind)) if gate and self.scale.gate else "off"
+        how = settings(*self.place.dream, *kind.play)
+        return "--world", Inside(self.dream(kind)), "--gate", guard, *how
 
     def judged(self, policy: str | Stage) -> Stage:
         """Return the evaluation of a policy on held-out real tasks."""

@@ -14,6 +14,7 @@ from dreamgym.types import digest
 ANY = 10**9
 """No limit."""
 KNOWN = ("policy.choose=known", "policy.mark_seen=true")
+NAMED = ("policy.mark_goal=true", "policy.mark_actions=true")
 POINTING = (
     "dream.placeholders=true",
     "dream.hints=true",
@@ -64,8 +65,8 @@ PLACES = {
             "map",
             "twx/mapreader?numLocations=6&maxDistanceApart=3&maxDistractorItemsPerLocation=1"
             "&includeDoors=0",
-            15, 25, tasks=200, episodes=1000, own=1000, demos=5, clone_steps=60, fit_steps=400,
-            shortest=6, lengths=(14.5, 20.0),
+            15, 25, tasks=200, episodes=1000, own=1000, demos=3, clone_steps=15, fit_steps=400,
+            clone=(*KNOWN, *NAMED), shortest=6, lengths=(14.5, 20.0),
         ),
         Place(
             "twc", "twx/twc?numLocations=1&numItemsToPutAway=1&fold=train", 14, tasks=1000,
@@ -171,7 +172,7 @@ SCALES = {
             quick=("rl.groups=2", "rl.group_size=4", "rl.warmup_steps=1", "fit.tokens_per_step=768",
                    "train.tokens_per_step=768", "policy.vocabulary=600", "fit.eval_every=10"),
         ),
-        Scale("small", rl_steps=20, real_steps=40, s2r_steps=2, judged=200),
-        Scale("full", rl_steps=40, real_steps=80, s2r_steps=4, judged=200, look_episodes=100),
+        Scale("small", rl_steps=12, real_steps=24, s2r_steps=2, judged=200, look_every=6),
+        Scale("full", rl_steps=24, real_steps=48, s2r_steps=4, judged=200, look_episodes=100),
     )
 }  # fmt: skip

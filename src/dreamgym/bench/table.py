@@ -192,8 +192,8 @@ def _judged(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
         return [int(run.of("real_transitions", name) or 0) for run in runs if run.kind != "collect"]
 
     looks: list[tuple[float, float, float]] = []
+    taken = 0.0
     for run in runs:
-        taken = 0.0
         for row in run.metrics:
             taken += sum(value for name, value in row.items() if name.startswith("time/"))
             if "real/success" in row:

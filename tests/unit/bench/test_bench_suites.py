@@ -191,7 +191,19 @@ def test_specs_are_played_with_the_settings_of_their_kind():
 def test_gates_can_be_left_open():
     stages = one_cell("table1", "grpo-s2r", envs=["map"], gate=False)
     assert after(stages["grpo-s2r"], "--gate") == "off"
-    assert after(stages["grpo-s2r"], "--then-real") == "1920"
+
+
+def test_sim_to_real_goes_on_from_what_the_dream_left_on_a_sixteenth():
+    suite = make_suite("table1", envs=["map"], arms=["ppo-dream", "ppo-s2r"], seeds=1)
+    dream, s2r = suite.cells
+    stages = {stage.name.partition("/")[2]: stage for stage in s2r.stages}
+    assert stages["ppo-dream"] in dream.stages
+    words = stages["ppo-s2r"].command(ROOT)
+    assert after(words, "--from") == str(stages["ppo-dream"].folder(ROOT))
+    chosen = dict(one.split("=", 1) for one in set_in(words))
+    assert chosen["rl.switch_step"] == after(words, "--steps") == "1"
+    episodes = SCALES["small"].real_steps * GROUPS * GROUP_SIZE
+    assert int(after(words, "--then-real")) * 16 <= episodes * PLACES["map"].shortest
 
 
 def test_bad_names_are_refused():
