@@ -65,7 +65,7 @@ PLACES = {
             "map",
             "twx/mapreader?numLocations=6&maxDistanceApart=3&maxDistractorItemsPerLocation=1"
             "&includeDoors=0",
-            15, 25, tasks=200, episodes=1000, own=1000, demos=3, clone_steps=15, fit_steps=400,
+            15, 25, tasks=200, episodes=1000, own=1000, demos=3, clone_steps=13, fit_steps=400,
             clone=(*KNOWN, *NAMED), shortest=6, lengths=(14.5, 20.0),
         ),
         Place(
