@@ -52,6 +52,18 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """Some neighbouring tokens of every row, and the only columns that any of them looks at."""
+
+    start: int
+    stop: int
+    columns: tuple[slice, ...]
+    mask: torch.Tensor | None
+    """[rows, 1, tokens, columns]. None: the columns are the tokens, and each sees itself and those
+    before it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """Where the tokens of one forward pass stand and what they see, for all layers alike."""
 
@@ -69,6 +81,30 @@ class Span:
     """[rows, some]: the tokens of each row whose hidden states are asked for. None: all of them."""
     real: torch.Tensor | None = None
     """Which tokens, counted through the rows, are not filler. None: nobody says."""
+    pieces: tuple[Piece, ...] = ()
+    """All tokens of the pass, where most of what they could look at is not for them to see: instead
+    of a mask, and without a cache."""
+
+    @property
+    def whole_mask(self) -> torch.Tensor | None:
+        """The mask, also where pieces stand for it."""
+        if not self.pieces:
+            return self.mask
+        rows, tokens = self.positions.shape
+        masks = [piece.mask for piece in self.pieces if piece.mask is not None]
+        whole = masks[0].new_full((rows, 1, tokens, tokens), -torch.inf)
+        for piece in self.pieces:
+            here = whole[:, :, piece.start : piece.stop]
+            at = 0
+            for columns in piece.columns:
+                size = columns.stop - columns.start
+                if piece.mask is None:
+                    seen = torch.full((size, size), -torch.inf, device=whole.device).triu(1)
+                else:
+                    seen = piece.mask[..., at : at + size]
+                here[..., columns] = seen
+                at += size
+        return whole
 
 
 class KVCache:

@@ -84,7 +84,7 @@ class HfModel(nn.Module):
             raise ConfigError(f"{ids.shape[1]} tokens, but the model reads {self.positions}")
         places: dict[str, Any] = {}
         if span is not None:
-            places = {"position_ids": span.positions, "attention_mask": span.mask}
+            places = {"position_ids": span.positions, "attention_mask": span.whole_mask}
         if cache is not None and span is not None:
             places["past_key_values"] = self._transport(cache, span)
         body = self._base.get_decoder()

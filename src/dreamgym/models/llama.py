@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dreamgym.errors import ConfigError
-from dreamgym.models.cache import CacheShape, KVCache, Span
+from dreamgym.models.cache import CacheShape, KVCache, Piece, Span
 from dreamgym.models.llama_files import LlamaShape, write_llama
 from dreamgym.models.requirement import functional, nn, torch
 
@@ -87,7 +87,11 @@ class Block(nn.Module):
             keys, values = k.transpose(1, 2), v.transpose(1, 2)
         else:
             keys, values = cache.put(self.layer, span, keys=k, values=v)
-        return attend(q, keys, values, mask=span.mask).reshape(rows, tokens, -1)
+        if span.pieces:
+            seen = torch.cat([look(piece, q, keys, values) for piece in span.pieces], dim=1)
+        else:
+            seen = attend(q, keys, values, mask=span.mask)
+        return seen.reshape(rows, tokens, -1)
 
     def _feed(self, x: torch.Tensor) -> torch.Tensor:
         gate, up = self.gate_up(self.feed_norm(x)).chunk(2, dim=-1)
@@ -119,6 +123,15 @@ def attend(
         enable_gqa=groups > 1,
     )  # fmt: skip
     return seen.transpose(1, 2)
+
+
+def look(piece: Piece, q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Attend with the tokens of a piece over its columns alone."""
+    ours, theirs = (
+        torch.cat([one[:, :, columns] for columns in piece.columns], dim=2)
+        for one in (keys, values)
+    )
+    return attend(q[:, piece.start : piece.stop], ours, theirs, mask=piece.mask)
 
 
 class Llama(nn.Module):

@@ -60,7 +60,7 @@ class TokenBatch:
     """Rows as tensors. R rows, T tokens, N action tokens."""
 
     ids_RT: torch.Tensor
-    """Candidates that were not chosen stand to the right of their row's sequence."""
+    """The sequences; candidates are to stand to the right of them."""
     acted_RT: torch.Tensor
     """Which tokens are actions; never the first."""
     rows_N: torch.Tensor
@@ -83,22 +83,25 @@ class TokenBatch:
         return len(self.rows_N)
 
 
-def collate(rows: Sequence[Row], *, like: torch.Tensor | None = None) -> TokenBatch:
+def collate(
+    rows: Sequence[Row], *, like: torch.Tensor | None = None, choices: bool = True
+) -> TokenBatch:
     """Put rows side by side.
 
     Args:
         rows: at least one.
         like: numbers go where this tensor is, with its precision if that is not less than 32 bits:
             logprobs of 16 bits would make ratios of noise.
+        choices: lay candidates beside their sequences; who judges states needs none of them.
     """
-    width = max(row.sequence.size for row in rows)
-    ids = torch.zeros(len(rows), width, dtype=torch.long)
-    acted = torch.zeros(len(rows), width, dtype=torch.bool)
+    main = max(len(row.sequence.ids) for row in rows)
+    branches = lay_branches([row.sequence for row in rows], main=main) if choices else None
+    ids = torch.zeros(len(rows), main, dtype=torch.long)
+    acted = torch.zeros(len(rows), main, dtype=torch.bool)
     for number, row in enumerate(rows):
         size = len(row.sequence.ids)
         ids[number, :size] = torch.tensor(row.sequence.ids)
         acted[number, :size] = torch.tensor(row.sequence.turns) != READ
-    branches = lay_branches([row.sequence for row in rows], ids)
     exact = torch.zeros(()) if like is None else like
     example = exact.new_zeros((), dtype=torch.promote_types(exact.dtype, torch.float32))
     units = np.unique([row.unit for row in rows], return_inverse=True)[1]

@@ -44,7 +44,7 @@ def read_tokens(
     """
     wanted = batch.acted_RT[:, 1:]
     hidden = read_hidden(model, batch)
-    before = hidden[:, :-1][wanted]
+    before = hidden[:, : wanted.shape[1]][wanted]
     logprobs = torch.log_softmax(full_precision(model.logits(before)) / temperature, dim=-1)
     chosen = logprobs.gather(1, batch.ids_RT[:, 1:][wanted][:, None])[:, 0]
     shown = logprobs if entropy_gradient else logprobs.detach()
@@ -57,15 +57,17 @@ def read_tokens(
     if critic is None:
         return Readout(chosen, entropies)
     if critic.body is not None:
-        before = read_hidden(critic.body, batch)[:, :-1][wanted]
+        before = critic.body.hidden(batch.ids_RT)[:, :-1][wanted]
     values = full_precision(critic.head(before.detach() if critic.detached else before))
     return Readout(chosen, entropies, values)
 
 
 def read_hidden(model: CausalLM, batch: TokenBatch) -> torch.Tensor:
-    """Return the hidden states of a batch, [R, T, hidden]."""
-    span = None if batch.branches is None else batch.branches.span
-    return model.hidden(batch.ids_RT, span=span)
+    """Return the hidden states of a batch, [R, T, hidden], and of candidates to the right."""
+    beside = batch.branches
+    if beside is None:
+        return model.hidden(batch.ids_RT)
+    return model.hidden(torch.cat([batch.ids_RT, beside.ids_RB], dim=1), span=beside.span)
 
 
 def score_sequences(
@@ -93,9 +95,9 @@ def judge_episodes(
     after: dict[int, float] = {}
     like = first_weight(body)
     with quiet(body):
-        for numbers in plan_passes([sequence.size for _, sequence in rows], budget=budget):
-            batch = collate([Row(rows[number][1]) for number in numbers], like=like)
-            values = critic.head(read_hidden(body, batch))
+        for numbers in plan_passes([len(sequence.ids) for _, sequence in rows], budget=budget):
+            batch = collate([Row(rows[number][1]) for number in numbers], like=like, choices=False)
+            values = critic.head(body.hidden(batch.ids_RT))
             counts = [len(rows[number][1].logprobs) for number in numbers]
             flat = values[:, :-1][batch.acted_RT[:, 1:]]
             before.update(zip(numbers, split(flat, counts), strict=True))

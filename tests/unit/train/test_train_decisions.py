@@ -16,6 +16,7 @@ from dreamgym.models.scoring import Choice
 from dreamgym.train.algorithms import Grpo, Ppo
 from dreamgym.train.batch import Row, collate
 from dreamgym.train.critic import make_critic
+from dreamgym.train.decisions import lay_branches
 from dreamgym.train.objectives import PolicyObjective
 from dreamgym.train.readout import check_lengths, judge_episodes, read_tokens, score_sequences
 from dreamgym.train.tokens import (
@@ -90,11 +91,40 @@ def slow(model, sequence: TokenSequence, temperature: float) -> list[tuple[float
     return found
 
 
+def alike() -> TokenSequence:
+    """Choices whose candidates begin like each other, and like the one that was chosen."""
+    weaver = Weaver()
+    weaver.choose(
+        (1, 2), ((8, 9, 3), (8, 9, 4), (8, 5, 1, 2), (8, 5, 1, 3)), chosen=0, logprob=-0.7
+    )
+    weaver.choose((1, 2, 8, 9, 3, 6), ((4, 4), (4,), (4, 4, 7, 7)), chosen=1, logprob=-0.8)
+    (sequence,) = weaver.sequences()
+    return sequence
+
+
+def test_what_begins_alike_is_read_once():
+    laid = lay_branches([woven(), alike()], main=11)
+    assert laid.ids_RB.tolist() == [[6, 5, 5, 5, 0], [5, 1, 4, 4, 7]]
+    assert laid.span.positions[:, 11:].tolist() == [[5, 9, 10, 11, 0], [3, 4, 6, 7, 8]]
+
+
+def test_pieces_see_what_a_mask_over_everything_shows(monkeypatch):
+    monkeypatch.setattr("dreamgym.train.decisions.PIECE", 2)
+    model, rows = small_llama(spread=0.5), [woven(), alike()]
+    batch = collate([Row(sequence) for sequence in rows])
+    ids = torch.cat([batch.ids_RT, batch.branches.ids_RB], dim=1)
+    span = batch.branches.span
+    assert len(span.pieces) == 4
+    with torch.no_grad():
+        masked = model.hidden(ids, span=replace(span, mask=span.whole_mask, pieces=()))
+        assert torch.allclose(model.hidden(ids, span=span), masked, atol=1e-5)
+
+
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 def test_scores_are_those_of_each_candidate_alone(temperature):
     model = small_llama(spread=0.5)
     plain = TokenSequence((1, 2, 3), (READ, READ, 0), (-1.0,))
-    rows = [plain, woven(), replace(woven(), ids=(7, *woven().ids[1:]))]
+    rows = [plain, woven(), alike(), replace(woven(), ids=(7, *woven().ids[1:]))]
     with torch.no_grad():
         said = read_tokens(model, collate([Row(s) for s in rows]), temperature=temperature)
         expected = [pair for s in rows for pair in slow(model, s, temperature)]
