@@ -41,14 +41,6 @@ SETTINGS = {
     "coin8": Setting(
         "twx/coin?numLocations=8&includeDoors=0", turns=15, recorded=20, demos=3, updates=10
     ),
-    "map": Setting(
-        "twx/mapreader?numLocations=6&maxDistanceApart=3&maxDistractorItemsPerLocation=1"
-        "&includeDoors=0",
-        turns=15,
-        recorded=25,
-        demos=5,
-        updates=60,
-    ),
 }
 ARMS = {
     "grpo real": ("grpo", "real"),
