@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import add
 
 import numpy as np
 
@@ -22,9 +21,9 @@ row whatever the longest row beside it is: answers do not change with the compan
 STEADY = 16
 """A processor's matrix product gives each of at least so many rows the same bits however many there
 are. Fewer take other paths through its library."""
-PART_ROWS = 16
-"""Rows of which the longest says how many columns they all look at. Passing over keys and values is
-most of the work of decoding, so short rows should not pay for a long one far away."""
+WORTH_A_CALL = 12_000
+"""Looks at filler, token by column, that cost more than a call of their own for rows of another
+size. Looking is most of the work of decoding: short rows should not pay for a long one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +48,8 @@ class Part:
     stop: int
     columns: int
     tokens: int = 1
+    shift: int = 0
+    """How much further down these rows stand in the cache than in the pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +109,28 @@ class Span:
 
 
 class KVCache:
-    """Keys and values of a batch. `lengths` says how many tokens each row holds."""
+    """Keys and values of a batch. `lengths` says how many tokens each row holds.
 
-    def __init__(self, store: torch.Tensor, lengths: torch.Tensor) -> None:
-        """Wrap a tensor [layers, 2, rows, columns, heads, head_dim] and the rows' lengths."""
+    Rows may be strewn over a larger store (`places`): only `quick.py` reads those.
+    """
+
+    def __init__(
+        self, store: torch.Tensor, lengths: torch.Tensor, *, places: torch.Tensor | None = None
+    ) -> None:
+        """Wrap a tensor [layers, 2, rows, columns, heads, head_dim] and the rows' lengths.
+
+        With `places`, row n of the batch is row `places[n]` of the tensor.
+        """
         self.store = store
         self.lengths = lengths
+        self.places = places
 
     @classmethod
     def empty(
         cls, shape: CacheShape, rows: int, *, columns: int, room: torch.Tensor | None = None
     ) -> KVCache:
         """Make room for `rows` rows of up to `columns` tokens, in `room` if that is enough."""
-        size = (shape.layers, 2, rows, _whole_steps(columns), shape.heads, shape.head_dim)
+        size = (shape.layers, 2, rows, whole_steps(columns), shape.heads, shape.head_dim)
         count = math.prod(size)
         flat = zeros(count) if room is None or room.numel() < count else room[:count]
         return cls(flat.view(size), torch.zeros(rows, dtype=torch.long))
@@ -128,7 +138,7 @@ class KVCache:
     @property
     def rows(self) -> int:
         """How many rows there are."""
-        return self.store.shape[2]
+        return len(self.lengths)
 
     @property
     def columns(self) -> int:
@@ -137,22 +147,37 @@ class KVCache:
 
     def part(self, start: int, stop: int) -> KVCache:
         """Return some neighbouring rows; writes to the part are writes to the whole."""
+        if self.places is not None:
+            places = self.places[start:stop]
+            return KVCache(self.store, self.lengths[start:stop], places=places)
         return KVCache(self.store[:, :, start:stop], self.lengths[start:stop])
+
+    def only(self, rows: list[int]) -> KVCache:
+        """Return some rows, which must be neighbours where none are strewn; lengths are copied."""
+        if self.places is None:
+            part = self.part(rows[0], rows[-1] + 1)
+            return KVCache(part.store, part.lengths.clone())
+        return KVCache(self.store, self.lengths[rows], places=self.at[rows])
+
+    @property
+    def at(self) -> torch.Tensor:
+        """[rows]: where in the store each row stands."""
+        return torch.arange(self.rows) if self.places is None else self.places
 
     def select(self, rows: torch.Tensor, *, columns: int) -> KVCache:
         """Return a copy with these rows (some perhaps twice) and room for `columns` tokens."""
-        used = min(self.columns, _whole_steps(int(self.lengths[rows].max())))
-        wide = max(used, _whole_steps(columns))
+        used = min(self.columns, whole_steps(int(self.lengths[rows].max())))
+        wide = max(used, whole_steps(columns))
         store = zeros(*self.store.shape[:2], len(rows), wide, *self.store.shape[4:])
         for layer in range(len(store)):
             for kind in (0, 1):
                 source = self.store[layer, kind, :, :used]
-                store[layer, kind, :, :used] = source.index_select(0, rows)
+                store[layer, kind, :, :used] = source.index_select(0, self.at[rows])
         return KVCache(store, self.lengths[rows])
 
     def move(self, sources: list[int], targets: list[int]) -> None:
         """Put some rows in the place of others, which are lost."""
-        used = _whole_steps(int(self.lengths[sources].max()))
+        used = whole_steps(int(self.lengths[sources].max()))
         origin, place = torch.tensor(sources), torch.tensor(targets)
         for layer in self.store:
             for held in layer:
@@ -162,13 +187,19 @@ class KVCache:
     def copy(self, sources: list[int], *, to: int, ahead: int = 0) -> None:
         """Put copies of some rows behind one another, from row `to` on.
 
-        With the keys and values of `ahead` tokens beyond the lengths.
+        With the keys and values of `ahead` tokens beyond the lengths. What a target holds already
+        is taken to be the same.
         """
-        used = min(self.columns, _whole_steps(int(self.lengths[sources].max()) + ahead))
         origin, stop = torch.tensor(sources), to + len(sources)
-        for layer in self.store:
-            for held in layer:
-                torch.index_select(held[:to, :used], 0, origin, out=held[to:stop, :used])
+        held = self.lengths[to:stop].tolist()
+        used = [min(self.columns, n + ahead) for n in self.lengths[origin].tolist()]
+        moves = list(
+            zip(self.at[origin].tolist(), self.at[to:stop].tolist(), held, used, strict=True)
+        )
+        for layer in self.store.numpy():
+            for kind in layer:
+                for source, target, first, last in moves:
+                    kind[target, first:last] = kind[source, first:last]
         self.lengths[to:stop] = self.lengths[origin]
 
     def span(self, tokens: int, counts: Sequence[int] | None = None) -> Span:
@@ -177,9 +208,11 @@ class KVCache:
         With `counts`, only so many tokens of each row are not filler; nor are rows beyond.
         """
         positions = self.lengths[:, None] + torch.arange(tokens)
-        columns = self._columns_for(positions)
-        hidden = torch.arange(columns) > positions[:, :, None]
-        span = Span(positions, additive(hidden), self.slots(positions))
+        mask = None
+        if self.places is None:
+            hidden = torch.arange(self._columns_for(positions)) > positions[:, :, None]
+            mask = additive(hidden)
+        span = Span(positions, mask, self.slots(positions))
         if counts is None:
             return span
         wanted = torch.tensor([*counts, *(0 for _ in range(self.rows - len(counts)))])
@@ -188,14 +221,18 @@ class KVCache:
 
     def _parts(self, counts: Sequence[int]) -> tuple[Part, ...]:
         parts: list[Part] = []
-        lengths = self.lengths.tolist()
-        for start in range(0, len(counts), PART_ROWS):
-            stop = min(start + PART_ROWS, len(counts))
-            tokens = max(counts[start:stop])
-            columns = _whole_steps(max(map(add, lengths[start:stop], counts[start:stop])))
-            if parts and (parts[-1].columns, parts[-1].tokens) == (columns, tokens):
-                start = parts.pop().start
-            parts.append(Part(start, stop, columns, tokens))
+        begin = useful = 0
+        shifts = (self.at - torch.arange(self.rows)).tolist()
+        for row, (length, tokens) in enumerate(zip(self.lengths.tolist(), counts, strict=False)):
+            columns, before = whole_steps(length + tokens), parts[-1] if parts else None
+            useful += tokens * columns
+            if before and before.shift == shifts[row]:
+                most = max(before.columns, columns), max(before.tokens, tokens)
+                if (row + 1 - begin) * most[0] * most[1] - useful <= WORTH_A_CALL:
+                    parts[-1] = Part(begin, row + 1, *most, before.shift)
+                    continue
+            begin, useful = row, tokens * columns
+            parts.append(Part(row, row + 1, columns, tokens, shifts[row]))
         return tuple(parts)
 
     def branches(self, offsets: torch.Tensor, branch: torch.Tensor) -> Span:
@@ -212,12 +249,14 @@ class KVCache:
         own = (branch[:, :, None] == branch[:, None, :]) & (offsets[:, :, None] >= offsets[:, None])
         seen = past[:, None, :].repeat(1, tokens, 1)
         seen.scatter_(2, places[:, None, :].expand_as(own), own)
-        return Span(self.lengths[:, None] + offsets, additive(~seen), self.slots(places))
+        span = Span(self.lengths[:, None] + offsets, additive(~seen), self.slots(places))
+        real = branch >= 0
+        parts = self._parts(real.sum(1).tolist())
+        return replace(span, parts=parts, real=real.flatten().nonzero()[:, 0])
 
     def slots(self, columns: torch.Tensor) -> torch.Tensor:
         """Return columns [rows, tokens] as an index into the rows laid end to end."""
-        first = torch.arange(self.rows) * self.columns
-        return (columns + first[:, None]).flatten()
+        return (columns + self.at[:, None] * self.columns).flatten()
 
     def put(
         self, layer: int, span: Span, *, keys: torch.Tensor, values: torch.Tensor
@@ -239,7 +278,7 @@ class KVCache:
         longest = int(places.max()) + 1
         if longest > self.columns:
             raise ValueError(f"the cache holds {self.columns} tokens per row, {longest} are needed")
-        return _whole_steps(longest)
+        return whole_steps(longest)
 
 
 def zeros(*size: int) -> torch.Tensor:
@@ -255,5 +294,6 @@ def additive(hidden: torch.Tensor) -> torch.Tensor:
     return torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf"))[:, None]
 
 
-def _whole_steps(columns: int) -> int:
+def whole_steps(columns: int) -> int:
+    """Return the columns that attention looks at where so many are needed."""
     return -(-columns // COLUMN_STEP) * COLUMN_STEP

@@ -65,6 +65,8 @@ class _Growth:
         self.stopped = False
         self.whole = list(query.ids)
         """Prompt and answer."""
+        self.held = len(query.ids)
+        """How many of these tokens the row that was read holds."""
 
     @property
     def room(self) -> int:
@@ -115,7 +117,11 @@ class _Batch:
             self._add(growth, guess, picked)
             for growth, guess in zip(self._growths, guesses, strict=True)
         ]
-        self.cache.lengths[: len(going)] = torch.tensor([len(g.whole) - 1 for g in self._growths])
+        lengths = [len(growth.whole) - 1 for growth in self._growths]
+        self.cache.lengths[: len(going)] = torch.tensor(lengths)
+        if self.cache.places is not None:
+            for growth, length in zip(self._growths, lengths, strict=True):
+                growth.held = length
         if any(going) and not all(going):
             self._close_up(going)
         return any(going)
@@ -175,16 +181,20 @@ class _Batch:
         """
         count = sum(going)
         order = list(range(count))
-        holes = [row for row in order if not going[row]]
-        movers = [row for row in range(count, len(going)) if going[row]]
-        if holes:
-            self.cache.move(movers, holes)
-        for hole, mover in zip(holes, movers, strict=True):
-            order[hole] = mover
+        if self.cache.places is not None:
+            order = [row for row, goes_on in enumerate(going) if goes_on]
+            self.cache = self.cache.only(order)
+        else:
+            holes = [row for row in order if not going[row]]
+            movers = [row for row in range(count, len(going)) if going[row]]
+            if holes:
+                self.cache.move(movers, holes)
+            for hole, mover in zip(holes, movers, strict=True):
+                order[hole] = mover
+            self.cache = self.cache.part(0, max(count, self._least_rows))
         self._growths = [self._growths[row] for row in order]
         self._places = [self._places[row] for row in order]
         self._temperature, self._top_p = self._temperature[order], self._top_p[order]
-        self.cache = self.cache.part(0, max(count, self._least_rows))
 
     def _make_room(self, tokens: int) -> None:
         longest = int(self.cache.lengths.max())
@@ -243,6 +253,7 @@ class Decoder:
             memory_bytes=memory_mb * 2**20,
             least_rows=STEADY if steady and quick is None else 1,
             on_change=None if quick is None else quick.take_weights,
+            hold=quick is not None and quick.steady,
         )
 
     @property
@@ -252,7 +263,7 @@ class Decoder:
 
     def forget(self) -> None:
         """Drop what is remembered. Changed weights are noticed and need no call."""
-        self._reader.memory.forget()
+        self._reader.forget()
         if self._drafts is not None:
             self._drafts = Drafts()
 
@@ -324,4 +335,6 @@ class Decoder:
             hidden = self._model.hidden(ids, cache=batch.cache, span=span)
             logits = self._model.logits(hidden)
             self.passes += 1
+        if self._reader.held is not None:
+            self._reader.held.hold(reading.cache, [tuple(g.whole[: g.held]) for g in rows])
         return [growth.answer() for growth in growths]

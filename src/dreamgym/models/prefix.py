@@ -59,20 +59,23 @@ class PrefixMemory:
         return len(self._trail(ids)) * BLOCK
 
     def recall(self, rows: Sequence[Sequence[int]], cache: KVCache) -> None:
-        """Fill the first rows of an empty cache with what is remembered of these sequences.
+        """Fill the first rows of a cache with what is remembered of these sequences.
 
-        The last token of a sequence is always left out: someone wants to know what follows it.
+        Where a row holds a beginning of its sequence already, the rest is added. The last token of
+        a sequence is always left out: someone wants to know what follows it.
         """
         runs: list[tuple[int, int, np.ndarray]] = []
         per_row = cache.columns // BLOCK
+        places, held = cache.at.tolist(), cache.lengths.tolist()
         for row, ids in enumerate(rows):
             trail = self._trail(ids[:-1])
             self._touch(trail)
-            cache.lengths[row] = len(trail) * BLOCK
-            if trail:
-                first = row * per_row
-                slots = np.array([block.slot for _, block in trail])
-                runs.append((first, first + len(trail), slots))
+            if len(trail) * BLOCK > held[row]:
+                start, first = held[row] // BLOCK, places[row] * per_row
+                slots = np.array([block.slot for _, block in trail[start:]])
+                runs.append((first + start, first + len(trail), slots))
+                held[row] = len(trail) * BLOCK
+        cache.lengths[:] = torch.tensor(held)
         for held, pool in self._layers(cache, bool(runs)):
             target, source = held.numpy(), pool.numpy()
             for first, last, slots in runs:
@@ -83,6 +86,7 @@ class PrefixMemory:
         """Remember the whole blocks of sequences whose tokens the first rows of a cache hold."""
         places: dict[int, int] = {}
         per_row = cache.columns // BLOCK
+        at = cache.at.tolist()
         for row, ids in enumerate(rows):
             trail = self._trail(ids)
             self._touch(trail)
@@ -92,10 +96,10 @@ class PrefixMemory:
                 block = self._add(key)
                 parent = block.serial
                 # A slot that was taken and lost again within this call gets its last owner.
-                places[block.slot] = row * per_row + number
+                places[block.slot] = at[row] * per_row + number
+        slots, kept = np.array(list(places)), np.array(list(places.values()))
         for held, pool in self._layers(cache, bool(places)):
-            found = held.index_select(0, torch.tensor(list(places.values())))
-            pool.index_copy_(0, torch.tensor(list(places)), found)
+            pool.numpy()[slots] = held.numpy()[kept]
 
     def _layers(self, cache: KVCache, any_places: bool) -> Iterator[tuple[Any, Any]]:
         """Yield each layer's keys, then values: those of a cache by blocks, and those kept."""

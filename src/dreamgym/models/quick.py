@@ -9,9 +9,11 @@ many tokens go through a pass does not change what comes out (on the processors 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from dreamgym.models.cache import CacheShape, KVCache, Part, Span
+import numpy as np
+
+from dreamgym.models.cache import COLUMN_STEP, CacheShape, KVCache, Part, Span
 from dreamgym.models.llama import Llama, attend
 from dreamgym.models.requirement import functional, nn, torch
 
@@ -30,37 +32,27 @@ class _Layer:
 
 
 @dataclass(frozen=True, slots=True)
+class _Look:
+    """Attention of some neighbouring rows: their tokens in a grid, as wide as the longest row."""
+
+    tokens: slice
+    """Which tokens of the pass are theirs."""
+    rows: slice
+    """Which rows of the cache are."""
+    width: int
+    places: torch.Tensor | None
+    """Where in the grid the tokens stand; None: there is no filler."""
+    mask: torch.Tensor
+    """[rows, 1, width, columns]"""
+
+
+@dataclass(frozen=True, slots=True)
 class _Pass:
     """The tokens of one pass that are not filler, one after the other."""
 
-    span: Span
-    parts: tuple[Part, ...]
-    places: torch.Tensor | None
-    """Where they stand, counted through the rows; None: there is no filler."""
+    looks: tuple[_Look, ...]
     turn: torch.Tensor
     """[tokens, 1, head_dim / 2]: how far heads are turned."""
-
-    def spread(self, packed: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
-        """Put tokens where they stand."""
-        return packed if self.places is None else _place(whole, self.places, packed)
-
-    def gather(self, whole: torch.Tensor) -> torch.Tensor:
-        """Take tokens from where they stand."""
-        return whole if self.places is None else whole.index_select(0, self.places)
-
-    def only(self, asked: torch.Tensor) -> tuple[_Pass, torch.Tensor]:
-        """Return the pass of the tokens asked for alone, and their numbers in this one."""
-        rows, tokens = self.span.positions.shape
-        row = torch.arange(rows)[:, None]
-        numbers = (asked + row * tokens).flatten()
-        if self.places is not None:
-            order = numbers.new_zeros(rows * tokens)
-            order[self.places] = torch.arange(len(self.places))
-            numbers = order[numbers]
-        mask = _known(self.span.mask)[row, 0, asked][:, None]
-        span = Span(self.span.positions.gather(1, asked), mask)
-        parts = tuple(replace(part, tokens=asked.shape[1]) for part in self.parts)
-        return _Pass(span, parts, None, self.turn[numbers]), numbers
 
 
 class QuickLlama:
@@ -76,6 +68,9 @@ class QuickLlama:
         self._layers: list[_Layer] = []
         self._head = torch.empty(0)
         self._room: dict[str, torch.Tensor] = {}
+        last = model.positions + COLUMN_STEP
+        self._ramp = torch.zeros(2 * last)
+        self._ramp[model.positions :] = float("-inf")
 
     @property
     def positions(self) -> int:
@@ -86,6 +81,11 @@ class QuickLlama:
     def cache_shape(self) -> CacheShape:
         """What the model keeps per token."""
         return self._model.cache_shape
+
+    @property
+    def steady(self) -> bool:
+        """Whether a token's keys and values are the same bits however it was read."""
+        return self._shape.kv_heads == self._shape.heads
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """Yield the weights of the model."""
@@ -114,33 +114,65 @@ class QuickLlama:
 
         See `CausalLM.hidden`. What comes out for filler means nothing.
         """
-        work = self._begin(span)
-        flat = work.gather(ids.flatten())
+        rows, tokens = ids.shape
+        real = torch.arange(rows * tokens) if span.real is None else span.real
+        # Among two, also if the other is the token itself.
+        packed = real.expand(2) if len(real) == 1 else real
+        work = self._pass(span, packed, np.bincount(packed.numpy() // tokens, minlength=rows))
         x = torch.index_select(
-            self._model.embed.weight, 0, flat, out=self._fresh("x", len(flat), self._shape.hidden)
-        )
-        slots = work.gather(_known(span.slots))
+            self._model.embed.weight, 0, ids.flatten()[packed],
+            out=self._fresh("x", len(packed), self._shape.hidden),
+        )  # fmt: skip
+        slots = _known(span.slots)[packed]
         for number in range(self._shape.layers - 1):
             self._attend(number, x, work, cache, slots)
             self._feed(number, x)
-        normed = self._norm(self._finish(x, work, cache, slots))
-        rows, tokens = ids.shape
-        if span.asked is not None:
-            return normed.view(rows, -1, normed.shape[1])[:, : span.asked.shape[1]].clone()
-        whole = normed.new_zeros(rows * tokens, normed.shape[1])
-        return work.spread(normed, whole).view(rows, tokens, -1).clone()
+        if span.asked is None:
+            self._attend(self._shape.layers - 1, x, work, cache, slots)
+            self._feed(self._shape.layers - 1, x)
+            whole = x.new_zeros(rows * tokens, x.shape[1])
+            return _place(whole, packed, self._norm(x)).view(rows, tokens, -1)
+        asked = span.asked.expand(1, 2) if span.asked.numel() == 1 else span.asked
+        order = torch.zeros(rows * tokens, dtype=torch.long)
+        order[packed] = torch.arange(len(packed))
+        chosen = (asked + torch.arange(rows)[:, None] * tokens).flatten()
+        few = self._pass(span, chosen, np.full(rows, asked.shape[1]))
+        self._keep(self._shape.layers - 1, x, work, cache, slots)
+        normed = self._norm(self._finish(x, order[chosen], few, cache))
+        return normed.view(rows, -1, normed.shape[1])[:, : span.asked.shape[1]].clone()
 
-    def _begin(self, span: Span) -> _Pass:
+    def _pass(self, span: Span, packed: torch.Tensor, counts: np.ndarray) -> _Pass:
+        """Lay out a pass of some tokens, so many of each row."""
         rows, tokens = span.positions.shape
-        places = span.real
-        if rows * tokens == 1 or (places is not None and len(places) == 1):
-            # Among two, also if the other is the token itself.
-            places = torch.zeros(2, dtype=torch.long) if places is None else places.expand(2)
-        positions = span.positions.expand(rows, tokens).flatten()
-        positions = positions if places is None else positions[places]
-        turn = self._model.turns[positions][:, None]
-        parts = span.parts or (Part(0, rows, _known(span.mask).shape[-1], tokens),)
-        return _Pass(span, parts, places, turn)
+        positions = span.positions.flatten()[packed]
+        ends = [0, *np.cumsum(counts).tolist()]
+        looks = []
+        for part in span.parts or (Part(0, rows, _known(span.mask).shape[-1], tokens),):
+            some = counts[part.start : part.stop]
+            width = int(some.max())
+            if not width:
+                continue
+            width += width % QUERY_BLOCK == 1  # a single query takes another path, other last bits
+            own = slice(ends[part.start], ends[part.stop])
+            places, where = None, positions[own] if span.mask is None else packed[own]
+            if own.stop - own.start < len(some) * width:
+                places = torch.from_numpy(np.flatnonzero(np.arange(width) < some[:, None]))
+                where = where.new_zeros(len(some) * width).index_copy_(0, places, where)
+            if span.mask is None:
+                mask = self._causal(part.columns).index_select(0, self.positions - 1 - where)
+            else:
+                flat = span.mask.reshape(rows * tokens, -1)[:, : part.columns]
+                mask = flat.index_select(0, where)
+            held = slice(part.start + part.shift, part.stop + part.shift)
+            looks.append(
+                _Look(own, held, width, places, mask.view(len(some), 1, width, part.columns))
+            )
+        return _Pass(tuple(looks), self._model.turns[positions][:, None])
+
+    def _causal(self, columns: int) -> torch.Tensor:
+        """Return a view whose row n lets all but the last n of the positions be seen."""
+        room, last = self._ramp, self.positions
+        return room.as_strided((last, columns), (1, 1))
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return the scores of every next token for what `hidden` returned, [.., hidden]."""
@@ -160,39 +192,45 @@ class QuickLlama:
         _put(cache.store[number], slots, heads[:, own:])
         x.addmm_(self._look(number, heads[:, :own], work, cache), layer.out)
 
-    def _finish(
-        self, x: torch.Tensor, work: _Pass, cache: KVCache, slots: torch.Tensor
-    ) -> torch.Tensor:
-        """Go through the last layer, whose output is needed only for the tokens asked for."""
-        number, asked = self._shape.layers - 1, work.span.asked
-        if asked is None:
-            self._attend(number, x, work, cache, slots)
-            self._feed(number, x)
-            return x
-        shape, layer = self._shape, self._layers[number]
+    def _keep(
+        self, number: int, x: torch.Tensor, work: _Pass, cache: KVCache, slots: torch.Tensor
+    ) -> None:
+        """Store keys and values of a layer of which nothing else is needed for most tokens."""
+        shape = self._shape
         own, kept = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-        normed = self._norm(x)
-        pairs = self._product("heads", normed, layer.qkv[:, own:])
+        pairs = self._product("heads", self._norm(x), self._layers[number].qkv[:, own:])
         _turn(pairs[:, :kept], work.turn)
         _put(cache.store[number], slots, pairs)
-        few, numbers = work.only(asked.expand(1, 2) if asked.numel() == 1 else asked)
-        q = torch.mm(normed[numbers], layer.qkv[:, :own])
+
+    def _finish(
+        self, x: torch.Tensor, chosen: torch.Tensor, few: _Pass, cache: KVCache
+    ) -> torch.Tensor:
+        """Go through the last layer, whose output is needed only for the tokens asked for."""
+        shape, number = self._shape, self._shape.layers - 1
+        layer, x = self._layers[number], x[chosen]
+        q = torch.mm(self._norm(x), layer.qkv[:, : shape.heads * shape.head_dim])
         _turn(q, few.turn)
-        x = x[numbers].addmm_(self._look(number, q, few, cache), layer.out)
+        x.addmm_(self._look(number, q, few, cache), layer.out)
         self._feed(number, x)
         return x
 
     def _look(self, number: int, q: torch.Tensor, work: _Pass, cache: KVCache) -> torch.Tensor:
         """Return what each token sees, [tokens, heads * dim]."""
-        shape, span = self._shape, work.span
-        rows, tokens = span.positions.shape
-        whole = work.spread(q, self._fresh("q", rows * tokens, q.shape[1]))
-        whole = whole.view(rows, tokens, shape.heads, shape.head_dim)
-        held = cache.store[number].transpose(2, 3)
-        seen = self._fresh("seen", rows * tokens, q.shape[1]).view_as(whole)
-        for part in work.parts:
-            seen[part.start : part.stop, : part.tokens] = _look_in(part, whole, held, span)
-        return work.gather(seen.view(rows * tokens, -1))
+        shape, held = self._shape, cache.store[number]
+        seen = self._fresh("seen", *q.shape)
+        for look in work.looks:
+            rows, _, width, columns = look.mask.shape
+            grid = q[look.tokens]
+            if look.places is not None:
+                grid = _place(self._fresh("q", rows * width, q.shape[1]), look.places, grid)
+            keys, values = held[:, look.rows, :columns].transpose(2, 3)
+            grid = grid.view(rows, width, shape.heads, shape.head_dim)
+            found = attend(grid, keys, values, mask=look.mask).reshape(rows * width, -1)
+            if look.places is None:
+                seen[look.tokens] = found
+            else:
+                torch.index_select(found, 0, look.places, out=seen[look.tokens])
+        return seen
 
     def _feed(self, number: int, x: torch.Tensor) -> None:
         layer = self._layers[number]
@@ -242,13 +280,3 @@ def _turn(x: torch.Tensor, turn: torch.Tensor) -> None:
     """Turn heads laid side by side by their tokens' positions, in place."""
     pairs = torch.view_as_complex(x.unflatten(-1, (-1, turn.shape[-1], 2)))
     pairs.mul_(turn)
-
-
-def _look_in(part: Part, q: torch.Tensor, held: torch.Tensor, span: Span) -> torch.Tensor:
-    rows = slice(part.start, part.stop)
-    asking, mask = q[rows, : part.tokens], _known(span.mask)[rows, :, : part.tokens, : part.columns]
-    if part.tokens % QUERY_BLOCK == 1:  # a single query takes another path, with other last bits
-        asking = torch.cat((asking, asking[:, -1:]), dim=1)
-        mask = torch.cat((mask, mask[:, :, -1:]), dim=2)
-    keys, values = held[:, rows, :, : part.columns]
-    return attend(asking, keys, values, mask=mask)[:, : part.tokens]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from dreamgym.models.cache import STEADY, KVCache, Span
 from dreamgym.models.causal import CachedLM
+from dreamgym.models.held import HeldRows
 from dreamgym.models.prefix import BLOCK, PrefixMemory
 from dreamgym.models.requirement import torch
 
@@ -20,6 +21,9 @@ WORTH_SHARING = 64
 """Tokens to be saved for a reading of its own to pay."""
 WORTH_A_PASS = 96
 """Tokens of filler that cost more than another pass through the model."""
+
+WORTH_A_HELD_PASS = 512
+"""The same where filler is left out of everything but attention."""
 
 Ids = tuple[int, ...]
 Key = tuple[int, Ids]
@@ -49,6 +53,7 @@ class Reader:
         memory_bytes: int,
         least_rows: int = 1,
         on_change: Callable[[], None] | None = None,
+        hold: bool = False,
     ) -> None:
         """Set limits.
 
@@ -58,12 +63,16 @@ class Reader:
             memory_bytes: for what begins alike across calls.
             least_rows: smaller batches are filled up with rows that mean nothing.
             on_change: called when the weights are found changed.
+            hold: rows stay where they are between calls. For models that read strewn rows, and
+                whose keys and values do not depend on how a token was read.
         """
         self._model = model
         self._chunk_tokens = chunk_tokens
         self._least_rows = least_rows
         self._on_change = on_change
         self._weights: tuple[int, ...] = ()
+        self.held = HeldRows(model.cache_shape) if hold else None
+        """Rows that stay between calls; who reads says in the end what they hold."""
         self.memory = PrefixMemory(model.cache_shape, capacity_bytes=memory_bytes)
         self._room: torch.Tensor | None = None
         self.tokens = 0
@@ -79,11 +88,17 @@ class Reader:
         weights = list(self._model.parameters())
         state = tuple(number for w in weights for number in (id(w), w._version))
         if state != self._weights:
-            self.memory.forget()
-            self._room = None
+            self.forget()
             self._weights = state
             if self._on_change is not None:
                 self._on_change()
+
+    def forget(self) -> None:
+        """Let go of all that is remembered."""
+        self.memory.forget()
+        self._room = None
+        if self.held is not None:
+            self.held.forget()
 
     def read(
         self, prompts: Sequence[Ids], *, room: int, drafts: Mapping[Ids, Ids] | None = None
@@ -91,44 +106,60 @@ class Reader:
         """Read prompts, and what may follow some of them. `room` tokens may be added to each."""
         unique = list(dict.fromkeys(prompts))
         self._read_shared(unique)
-        tails = drafts or {}
-        known = {ids: self.memory.known(ids[:-1]) for ids in unique}
-        lacking = {ids: len(ids) + len(tails.get(ids, ())) - known[ids] for ids in unique}
-        # Falling: when short answers leave their rows to others, long rows stay among long ones.
-        unique.sort(key=lambda ids: -lacking[ids])
-        missing = [lacking[ids] for ids in unique]
-        parts = list(chunks(missing, budget=self._chunk_tokens))
-        longest = max(map(len, tails.values()), default=0)
+        tails = {ids: (drafts or {}).get(ids, ()) for ids in unique}
+        longest = max(map(len, tails.values()))
         columns = max(map(len, unique)) + max(room, longest, STEADY)
+        again = _asked_before(prompts)
+        if self.held is None:
+            unique, cache = self._new_rows(unique, tails, columns=columns, more=len(again))
+        else:
+            more = [prompts[number] for number in again]
+            unique, cache = self._held_rows(unique, more, columns=columns)
+        held = cache.lengths.tolist()
+        lacking = [len(ids) + len(tails[ids]) - n for ids, n in zip(unique, held, strict=False)]
+        order = sorted(range(len(unique)), key=lambda row: -lacking[row])
+        scores = torch.empty(0)
+        for start, stop in self._chunks([lacking[row] for row in order]):
+            rows = sorted(order[start:stop])
+            whole = [(unique[row], tails[unique[row]]) for row in rows]
+            some = self._extend(cache, rows, whole, asked=1 + longest)
+            if not len(scores):
+                scores = some.new_empty(len(unique), *some.shape[1:])
+            scores[rows] = some
+        self.tokens += sum(map(len, unique)) - sum(held[: len(unique)])
+        self.memory.keep(unique, cache)
+        return _spread(cache, scores, unique, prompts, again)
+
+    def _new_rows(
+        self, unique: list[Ids], tails: Mapping[Ids, Ids], *, columns: int, more: int
+    ) -> tuple[list[Ids], KVCache]:
+        """Return prompts in the order of their rows, and these with what is remembered."""
+        known = {ids: self.memory.known(ids[:-1]) for ids in unique}
+        lacking = {ids: len(ids) + len(tails[ids]) - known[ids] for ids in unique}
+        # Falling: when short answers leave their rows to others, long rows stay among long ones.
+        unique = sorted(unique, key=lambda ids: -lacking[ids])
+        parts = self._chunks([lacking[ids] for ids in unique])
         # A row is filled up as far as the row of its part that lacks most, wherever it begins.
-        filled = [known[ids] + self._width(missing[a]) for a, b in parts for ids in unique[a:b]]
-        rows = max(len(prompts), self._least_rows)
+        filled = [
+            known[ids] + self._width(lacking[unique[a]]) for a, b in parts for ids in unique[a:b]
+        ]
+        rows = max(len(unique) + more, self._least_rows)
         cache = self._empty_cache(rows, columns=max(columns, *filled))
         self.memory.recall(unique, cache)
-        self.tokens += sum(len(ids) - known[ids] for ids in unique)
-        whole = [(ids, tails.get(ids, ())) for ids in unique]
-        logits = [self._extend(cache.part(a, b), whole[a:b], asked=1 + longest) for a, b in parts]
-        self.memory.keep(unique, cache)
-        reading = Reading(list(range(len(unique))), cache, torch.cat(logits))
-        return self._spread(reading, unique, prompts)
+        return unique, cache
 
-    def _spread(self, reading: Reading, unique: list[Ids], prompts: Sequence[Ids]) -> Reading:
-        """Give every prompt a row of its own: those that were asked before get a copy."""
-        row_of = {ids: row for row, ids in enumerate(unique)}
-        first = [-1] * len(unique)
-        again: list[int] = []
-        for number, ids in enumerate(prompts):
-            if first[row_of[ids]] < 0:
-                first[row_of[ids]] = number
-            else:
-                again.append(number)
-        if not again:
-            return replace(reading, order=first)
-        copied = [row_of[prompts[number]] for number in again]
-        ahead = reading.logits.shape[1] - 1
-        reading.cache.copy(copied, to=len(unique), ahead=ahead)
-        rows = [*range(len(unique)), *copied]
-        return Reading([*first, *again], reading.cache, reading.logits[rows])
+    def _held_rows(
+        self, unique: list[Ids], more: list[Ids], *, columns: int
+    ) -> tuple[list[Ids], KVCache]:
+        """Return the same with what rows hold from before; `more` rows follow."""
+        assert self.held is not None
+        cache = self.held.take([*unique, *more], columns=columns)
+        # As they stand in the store: what is side by side can be looked at in one go.
+        order = torch.argsort(cache.at[: len(unique)]).tolist()
+        cache = cache.only([*order, *range(len(unique), cache.rows)])
+        unique = [unique[row] for row in order]
+        self.memory.recall(unique, cache)
+        return unique, cache
 
     def _empty_cache(self, rows: int, *, columns: int) -> KVCache:
         """Return a cache in the room of the one before, which nobody needs any more.
@@ -145,24 +176,34 @@ class Reader:
         """Return how many tokens are read at once where a row lacks so many."""
         return -(-tokens // self._least_rows) * self._least_rows
 
+    def _chunks(self, lacking: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Cut rows that lack less and less into those that are read together."""
+        filler = WORTH_A_PASS if self.held is None else WORTH_A_HELD_PASS
+        return chunks(lacking, budget=self._chunk_tokens, worth=filler)
+
     def _read_shared(self, prompts: Sequence[Ids]) -> None:
         """Read and remember beginnings that several of the prompts share."""
+        held = self.held
+        new = prompts if held is None else [ids for ids in prompts if held.find(ids) is None]
         worth = [
             ids
-            for ids, count in shared_beginnings(prompts).items()
+            for ids, count in shared_beginnings(new).items()
             if (count - 1) * (len(ids) - self.memory.known(ids)) >= WORTH_SHARING
             and len(ids) <= self.memory.capacity_tokens
         ]
         if worth:
-            self.read(worth, room=0)
+            reading = self.read(worth, room=0)
+            if held is not None:
+                held.hold(reading.cache, [worth[number] for number in reading.order])
 
     def _extend(
-        self, cache: KVCache, prompts: Sequence[tuple[Ids, Ids]], *, asked: int
+        self, whole: KVCache, rows: list[int], prompts: Sequence[tuple[Ids, Ids]], *, asked: int
     ) -> torch.Tensor:
-        """Read what the cache's rows lack of prompts and drafts; return the scores asked for."""
+        """Read what some rows lack of prompts and drafts; return the scores asked for."""
+        cache = whole.only(rows)
         held = cache.lengths.tolist()
         missing = [(*ids[start:], *tail) for (ids, tail), start in zip(prompts, held, strict=True)]
-        rows, width = len(missing), self._width(max(map(len, missing)))
+        width = self._width(max(map(len, missing)))
         ids = torch.tensor([[*tokens, *((0,) * (width - len(tokens)))] for tokens in missing])
         first = torch.tensor([len(ids) - 1 for ids, _ in prompts]) - cache.lengths
         last = torch.tensor([len(tokens) - 1 for tokens in missing])
@@ -170,11 +211,46 @@ class Reader:
         places = torch.minimum(first[:, None] + torch.arange(asked), last[:, None])
         span = replace(cache.span(width, [len(tokens) for tokens in missing]), asked=places)
         hidden = self._model.hidden(ids, cache=cache, span=within(span, self._model.positions))
-        cache.lengths += first + 1
-        flat = hidden.reshape(rows * asked, -1)
+        whole.lengths[rows] = cache.lengths + first + 1
+        flat = hidden.reshape(len(rows) * asked, -1)
         filler = flat.new_zeros(max(0, self._least_rows - len(flat)), flat.shape[1])
         scores = self._model.logits(torch.cat((flat, filler)))[: len(flat)]
-        return scores.view(rows, asked, -1)
+        return scores.view(len(rows), asked, -1)
+
+
+def _asked_before(prompts: Sequence[Ids]) -> list[int]:
+    """Return the numbers of prompts that are equal to an earlier one."""
+    seen: set[Ids] = set()
+    again = []
+    for number, ids in enumerate(prompts):
+        if ids in seen:
+            again.append(number)
+        seen.add(ids)
+    return again
+
+
+def _spread(
+    cache: KVCache,
+    scores: torch.Tensor,
+    unique: list[Ids],
+    prompts: Sequence[Ids],
+    again: list[int],
+) -> Reading:
+    """Give every prompt a row of its own: those that were asked before get a copy."""
+    numbers: dict[Ids, int] = {}
+    for number, ids in enumerate(prompts):
+        numbers.setdefault(ids, number)
+    order = [numbers[ids] for ids in unique]
+    if not again:
+        return Reading(order, cache, scores)
+    row_of = {ids: row for row, ids in enumerate(unique)}
+    copied = [row_of[prompts[number]] for number in again]
+    cache.copy(copied, to=len(unique), ahead=scores.shape[1] - 1)
+    order, scores = [*order, *again], scores[[*range(len(unique)), *copied]]
+    if cache.places is None:
+        return Reading(order, cache, scores)
+    rows = torch.argsort(cache.places).tolist()
+    return Reading([order[row] for row in rows], cache.only(rows), scores[rows])
 
 
 def within(span: Span, positions: int) -> Span:
@@ -182,12 +258,14 @@ def within(span: Span, positions: int) -> Span:
     return replace(span, positions=span.positions.clamp_max(positions - 1))
 
 
-def chunks(lengths: Sequence[int], *, budget: int) -> Iterator[tuple[int, int]]:
+def chunks(
+    lengths: Sequence[int], *, budget: int, worth: int = WORTH_A_PASS
+) -> Iterator[tuple[int, int]]:
     """Cut rows of falling length into ranges of padded size within a budget, with little filler."""
     start = filler = 0
     for row, length in enumerate(lengths):
         filler += lengths[start] - length
-        if row > start and (filler > WORTH_A_PASS or (row + 1 - start) * lengths[start] > budget):
+        if row > start and (filler > worth or (row + 1 - start) * lengths[start] > budget):
             yield start, row
             start, filler = row, 0
     yield start, len(lengths)

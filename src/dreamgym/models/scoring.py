@@ -46,6 +46,8 @@ def score_choices(
         logprobs = torch.log_softmax(model.logits(hidden[layout.rows, layout.places]), dim=-1)
         later = logprobs.gather(1, layout.targets[:, None])[:, 0].tolist()
         found.update(zip(numbers, _collect(rows, first[start : start + step], later), strict=True))
+    if reader.held is not None:
+        reader.held.hold(reading.cache, [asked[number].ids for number in reading.order])
     return [found[number] for number in range(len(asked))]
 
 

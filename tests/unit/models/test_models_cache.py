@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dreamgym.models.cache import COLUMN_STEP, PART_ROWS, CacheShape, KVCache, Part, Span
+from dreamgym.models.cache import COLUMN_STEP, WORTH_A_CALL, CacheShape, KVCache, Part, Span
 
 SHAPE = CacheShape(layers=2, heads=1, head_dim=2)
 
@@ -54,17 +54,42 @@ def test_moved_rows_take_the_place_of_others(cache: KVCache) -> None:
     assert [held(cache, row) for row in (0, 1)] == [[4, 5, 7, 8], [4, 5, 7, 9]]
 
 
-def test_rows_look_at_as_many_columns_as_their_neighbours_need() -> None:
-    cache = KVCache.empty(SHAPE, 3 * PART_ROWS, columns=100)
+def test_rows_look_at_about_as_many_columns_as_they_need() -> None:
+    short = WORTH_A_CALL // 512
+    cache = KVCache.empty(SHAPE, short + 3, columns=600)
     cache.lengths[:] = 40
-    cache.lengths[: PART_ROWS + 1] = torch.arange(97, 98 + PART_ROWS)
-    counts = [1] * (2 * PART_ROWS) + [3, 1, 2]
+    cache.lengths[0] = 570
+    counts = [1] * (short - 1) + [3, 1, 2]
     span = cache.span(3, counts)
-    assert span.mask.shape[-1] == 128
-    long, short = Part(0, 2 * PART_ROWS, 128, 1), Part(2 * PART_ROWS, 2 * PART_ROWS + 3, 64, 3)
-    assert span.parts == (long, short)
-    end = 2 * PART_ROWS * 3
+    assert span.mask.shape[-1] == 576
+    long, few = Part(0, short - 1, 576, 1), Part(short - 1, short + 2, 64, 3)
+    assert span.parts == (long, few), "a few short rows go with the long one, not many tokens"
+    end = (short - 1) * 3
     assert span.real.tolist() == [*range(0, end, 3), *range(end, end + 4), end + 6, end + 7]
+    cache.lengths[:] = 40
+    cache.lengths[-2] = 570
+    assert cache.span(1, [1] * (short + 3)).parts == (
+        Part(0, short + 1, 64), Part(short + 1, short + 3, 576)
+    )  # fmt: skip
+
+
+def test_strewn_rows_are_rows_of_their_store() -> None:
+    whole = KVCache.empty(SHAPE, 6, columns=40)
+    cache = KVCache(whole.store, torch.tensor([3, 0, 4]), places=torch.tensor([1, 2, 5]))
+    assert cache.rows == 3
+    span = cache.span(2, [2, 1, 2])
+    assert span.mask is None
+    assert span.parts == (Part(0, 2, 32, 2, shift=1), Part(2, 3, 32, 2, shift=3))
+    width = whole.columns
+    assert span.slots.tolist() == [width + 3, width + 4, 2 * width, 2 * width + 1,
+                                   5 * width + 4, 5 * width + 5]  # fmt: skip
+    last = cache.only([2])
+    assert (last.at.tolist(), last.lengths.tolist()) == ([5], [4])
+    whole.store[:, :, 1, :3] = 7.0
+    cache.copy([0], to=1)
+    assert cache.lengths.tolist() == [3, 3, 4]
+    assert bool((whole.store[:, :, 2, :3] == 7.0).all())
+    assert not whole.store[:, :, 3:].any()
 
 
 def test_copied_rows_stand_behind_the_others() -> None:
