@@ -21,6 +21,15 @@ NAMED = " !"
 LONGEST_NAME = 4
 """Words of a goal that may be one name."""
 _REMEMBERED = 16_384
+_BEFORE_A_NAME = r"(?:^|[:,;.]\s|\b(?:at|in|on|to|the)\s)"
+"""What a whole name can follow: in `back hall` there is no `hall`."""
+_AFTER_A_NAME = rf"(?=$|[:,;.]|\s[(!]|\s(?:{'|'.join(STATUS)})(?![\w-]))"
+"""What can follow a whole name: in `hall closet` there is no `hall`."""
+_MARKS = r"(?: [*!])+"
+_AFTER_A_WORD = re.compile(rf"{_MARKS}(?!\S)")
+_WORDS = r"[^:;,.()*!]+"
+_MARKED_NAME = re.compile(rf"(?:^|[:;,.]\s)(?:(?:at|in|on|to|the)\s)*({_WORDS}?)({_MARKS})")
+_MARKED_LABEL = re.compile(rf"(?:^|;\s)({_WORDS}): {_WORDS}?({_MARKS})(?=$|;)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +106,6 @@ def _scanned(state: Observation, names: re.Pattern[str], mark: str) -> Observati
     return replace(state, text="\n".join(lines))
 
 
-_BEFORE_A_NAME = r"(?:^|[:,;.]\s|\b(?:at|in|on|to|the)\s)"
-"""What a whole name can follow: in `back hall` there is no `hall`."""
-_AFTER_A_NAME = rf"(?=$|[:,;.]|\s[(!]|\s(?:{'|'.join(STATUS)})(?![\w-]))"
-"""What can follow a whole name: in `hall closet` there is no `hall`."""
-
-
 @lru_cache(_REMEMBERED)
 def _scanner(names: frozenset[str], after: str = "") -> re.Pattern[str]:
     return re.compile(rf"{_BEFORE_A_NAME}(?:{any_of(names)}){after}{_AFTER_A_NAME}")
@@ -129,13 +132,6 @@ def with_marks_at(names: Mapping[str, str], action: str) -> str:
 def without_marks(action: str) -> str:
     """Return an action as the environment knows it."""
     return _AFTER_A_WORD.sub("", action)
-
-
-_MARKS = r"(?: [*!])+"
-_AFTER_A_WORD = re.compile(rf"{_MARKS}(?!\S)")
-_WORDS = r"[^:;,.()*!]+"
-_MARKED_NAME = re.compile(rf"(?:^|[:;,.]\s)(?:(?:at|in|on|to|the)\s)*({_WORDS}?)({_MARKS})")
-_MARKED_LABEL = re.compile(rf"(?:^|;\s)({_WORDS}): {_WORDS}?({_MARKS})(?=$|;)")
 
 
 @lru_cache(_REMEMBERED)

@@ -93,6 +93,8 @@ class Span:
             return self.mask
         rows, tokens = self.positions.shape
         masks = [piece.mask for piece in self.pieces if piece.mask is not None]
+        if not masks:
+            return None
         whole = masks[0].new_full((rows, 1, tokens, tokens), -torch.inf)
         for piece in self.pieces:
             here = whole[:, :, piece.start : piece.stop]

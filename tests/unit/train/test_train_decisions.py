@@ -120,6 +120,19 @@ def test_pieces_see_what_a_mask_over_everything_shows(monkeypatch):
         assert torch.allclose(model.hidden(ids, span=span), masked, atol=1e-5)
 
 
+def test_choices_among_single_words_need_no_branch():
+    weaver = Weaver()
+    weaver.choose((1, 2), ((3,), (4,)), chosen=1, logprob=-0.7)
+    (short,) = weaver.sequences()
+    model, batch = small_llama(spread=0.5), collate([Row(short)])
+    assert batch.branches.ids_RB.shape == (1, 0)
+    assert batch.branches.span.whole_mask is None
+    with torch.no_grad():
+        said = read_tokens(model, batch)
+        ((expected, _),) = slow(model, short, 1.0)
+    assert said.logprobs_N.tolist() == pytest.approx([expected], abs=1e-5)
+
+
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 def test_scores_are_those_of_each_candidate_alone(temperature):
     model = small_llama(spread=0.5)
