@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Protocol
 
 from dreamgym.agents.marks import (
@@ -111,7 +112,7 @@ class CompactWriter:
         turns = [(*self._state(state)[: room - len(act)], *act, *said) for state, said in past]
         turns.append((*self._state(now)[: room - len(act)], *act))
         first = first_shown([len(turn) for turn in turns], room=room, window=self.window)
-        return head + tuple(token for turn in turns[first:] for token in turn)
+        return (*head, *chain.from_iterable(turns[first:]))
 
     def names(self, goal: str, states: Sequence[Observation]) -> Mapping[str, str]:
         """Return the names that actions in the last state bear marks at."""

@@ -7,6 +7,8 @@ the same whatever its neighbours are, and can be kept and put back (see `prefix.
 from __future__ import annotations
 
 import math
+import mmap
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -286,9 +288,17 @@ class KVCache:
 def zeros(*size: int) -> torch.Tensor:
     """Return zeros that take memory only where they are written to; torch's own fill it at once.
 
-    Not rubbish: a masked column still enters a product, and rubbish may be NaN.
+    In small pages: numpy asks for huge ones, and rows with room between them would take all of it,
+    at ten times the price. Not rubbish: a masked column still enters a product, and rubbish may be
+    NaN.
     """
-    return torch.from_numpy(np.zeros(size, dtype=np.float32))
+    count = math.prod(size)
+    if not count:
+        return torch.zeros(size)
+    pages = mmap.mmap(-1, 4 * count)
+    if sys.platform == "linux":
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return torch.from_numpy(np.frombuffer(pages, dtype=np.float32).reshape(size))
 
 
 def additive(hidden: torch.Tensor) -> torch.Tensor:

@@ -323,7 +323,8 @@ class Decoder:
         """Read the prompts, then add tokens to every row until all rows are done."""
         growths = [_Growth(query) for query in queries]
         tails = {g.query.ids: tuple(guess_for(g, self._drafts)) for g in growths}
-        reading = self._reader.read([q.ids for q in queries], room=FIRST_ROOM, drafts=tails)
+        room = min(FIRST_ROOM, max(query.max_new for query in queries))
+        reading = self._reader.read([query.ids for query in queries], room=room, drafts=tails)
         rows = [growths[number] for number in reading.order]
         batch = _Batch(rows, reading.cache, least_rows=self._reader.least_rows, drafts=self._drafts)
         draws = Draws([growth.query.seed for growth in rows])
