@@ -68,6 +68,11 @@ class MicroBatcher(Generic[Question, Reply]):
         self._lately = 0
         self._lasted = 0.0
         """Seconds that the last batch took."""
+        self._enough = max_size
+        self._latest = 0.0
+        """When somebody asked last."""
+        self._woken: asyncio.Future[None] | None = None
+        """What a batch that still gathers waits for."""
 
     async def ask(self, question: Question, *, weight: int = 1) -> Reply:
         """Have one question answered."""
@@ -76,6 +81,10 @@ class MicroBatcher(Generic[Question, Reply]):
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[Reply] = loop.create_future()
         self._waiting.append(_Asked(question, weight, reply))
+        self._latest = loop.time()
+        woken = self._woken
+        if woken and len(self._waiting) >= self._enough and woken.get_loop() is loop:
+            _wake(woken)
         if self._task is None or self._task.done() or self._task.get_loop() is not loop:
             self._task = loop.create_task(self._work())
         return await reply
@@ -119,16 +128,16 @@ class MicroBatcher(Generic[Question, Reply]):
     async def _gather(self) -> None:
         """Wait until all who asked lately are back, nothing new comes, or a batch is full."""
         await asyncio.sleep(0)  # whoever was just answered may ask again at once
+        loop = asyncio.get_running_loop()
         patience = max(self._tick, PATIENCE * self._lasted)
-        enough = min(self._max_size, self._expected or self._max_size)
-        seen, since = len(self._waiting), asyncio.get_running_loop().time()
-        while len(self._waiting) < enough:
-            await asyncio.sleep(self._tick)
-            now = asyncio.get_running_loop().time()
-            if len(self._waiting) > seen:
-                seen, since = len(self._waiting), now
-            elif now - since >= patience:
-                break
+        self._enough = min(self._max_size, self._expected or self._max_size)
+        self._latest = loop.time()
+        while len(self._waiting) < self._enough and loop.time() < self._latest + patience:
+            self._woken = loop.create_future()
+            timer = loop.call_at(self._latest + patience, _wake, self._woken)
+            await self._woken
+            timer.cancel()
+        self._woken = None
 
     def _take(self) -> list[_Asked[Question, Reply]]:
         batch: list[_Asked[Question, Reply]] = []
@@ -141,6 +150,11 @@ class MicroBatcher(Generic[Question, Reply]):
                 batch.append(asked)
                 weight += asked.weight
         return batch
+
+
+def _wake(sleeper: asyncio.Future[None]) -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)
 
 
 def _settle(reply: asyncio.Future[Reply], error: Exception) -> None:

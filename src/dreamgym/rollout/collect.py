@@ -13,8 +13,9 @@ from functools import partial
 from dreamgym.agents.behaviour import Behaviour
 from dreamgym.errors import AgentError, ConfigError, DreamGymError, EnvError, boundary
 from dreamgym.in_order import in_order
-from dreamgym.protocols import World
+from dreamgym.protocols import Env, World
 from dreamgym.rollout.episode import failed_episode, run_episode
+from dreamgym.rollout.start import CommonStart, Entry, StartingAgent
 from dreamgym.types import Provenance, Source, Task, Trajectory, derive_seed, digest
 
 
@@ -85,19 +86,25 @@ def collect(
     When the caller stops early, episodes that are complete but wait for a slower one before them
     are handed to `on_leftover`.
     """
-    jobs = (partial(_play, slot, world) for slot in slots)
+    start = CommonStart()
+    jobs = (partial(_play, slot, world, start) for slot in slots)
     return in_order(jobs, concurrency=concurrency, on_leftover=on_leftover)
 
 
-async def _play(slot: Slot, world: World) -> Trajectory:
-    try:
-        with boundary(EnvError, "world.open"):
-            env = await world.open(slot.task)
-    except EnvError as failure:
-        return _failed(slot, failure, "world.open")
+async def _play(slot: Slot, world: World, start: CommonStart) -> Trajectory:
+    with start.awaited() as entry:
+        try:
+            with boundary(EnvError, "world.open"):
+                env = await world.open(slot.task)
+        except EnvError as failure:
+            return _failed(slot, failure, "world.open")
+        return await _play_in(env, slot, entry)
+
+
+async def _play_in(env: Env, slot: Slot, entry: Entry) -> Trajectory:
     try:
         with boundary(AgentError, "agent.make"):
-            agent = slot.behaviour.make(env, slot.provenance.seed)
+            agent = StartingAgent(slot.behaviour.make(env, slot.provenance.seed), entry)
         return await run_episode(
             env,
             agent,
