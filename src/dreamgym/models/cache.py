@@ -28,6 +28,10 @@ WORTH_A_CALL = 12_000
 size. Looking is most of the work of decoding: short rows should not pay for a long one."""
 
 
+TRUNK, FILLER = -2, -1
+"""What stands for no continuation: tokens before all of them, and tokens that mean nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class CacheShape:
     """What a model keeps per token."""
@@ -81,7 +85,8 @@ class Span:
     """Neighbouring rows that need to look at equally many columns; rows in none of them are filler,
     and what they see does not matter. None: all rows look at all columns of the mask."""
     asked: torch.Tensor | None = None
-    """[rows, some]: the tokens of each row whose hidden states are asked for. None: all of them."""
+    """[rows, some]: the tokens of each row whose hidden states are asked for, -1 where there are
+    fewer. None: all of them."""
     real: torch.Tensor | None = None
     """Which tokens, counted through the rows, are not filler. None: nobody says."""
     pieces: tuple[Piece, ...] = ()
@@ -243,18 +248,21 @@ class KVCache:
         """Say where tokens of several continuations of each row go, side by side.
 
         Args:
-            offsets: [rows, tokens], how far a token is from the beginning of its continuation.
-            branch: [rows, tokens], which continuation it belongs to; -1 for filler.
+            offsets: [rows, tokens], how far a token is from the last one that the row holds.
+            branch: [rows, tokens], which continuation it belongs to; `TRUNK` for tokens that all
+                continuations share, which stand first, and -1 for filler, which stands last.
         """
         tokens = offsets.shape[1]
-        places = self.lengths[:, None] + torch.arange(tokens)
-        columns = self._columns_for(places)
+        order = torch.arange(tokens)
+        places = self.lengths[:, None] + order
+        columns = self._columns_for(places)  # of strewn rows, filler may stand further right
         past = torch.arange(columns) < self.lengths[:, None]
-        own = (branch[:, :, None] == branch[:, None, :]) & (offsets[:, :, None] >= offsets[:, None])
+        own = (branch[:, :, None] == branch[:, None, :]) | (branch == TRUNK)[:, None, :]
+        own &= order[:, None] >= order
         seen = past[:, None, :].repeat(1, tokens, 1)
         seen.scatter_(2, places[:, None, :].expand_as(own), own)
         span = Span(self.lengths[:, None] + offsets, additive(~seen), self.slots(places))
-        real = branch >= 0
+        real = branch != FILLER
         parts = self._parts(real.sum(1).tolist())
         return replace(span, parts=parts, real=real.flatten().nonzero()[:, 0])
 
@@ -280,7 +288,7 @@ class KVCache:
 
     def _columns_for(self, places: torch.Tensor) -> int:
         longest = int(places.max()) + 1
-        if longest > self.columns:
+        if longest > self.columns and self.places is None:
             raise ValueError(f"the cache holds {self.columns} tokens per row, {longest} are needed")
         return whole_steps(longest)
 

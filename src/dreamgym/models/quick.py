@@ -132,14 +132,19 @@ class QuickLlama:
             self._feed(self._shape.layers - 1, x)
             whole = x.new_zeros(rows * tokens, x.shape[1])
             return _place(whole, packed, self._norm(x)).view(rows, tokens, -1)
-        asked = span.asked.expand(1, 2) if span.asked.numel() == 1 else span.asked
+        wanted = span.asked >= 0
+        counts = wanted.sum(1).numpy()
+        chosen = (span.asked + torch.arange(rows)[:, None] * tokens)[wanted]
+        if len(chosen) == 1:
+            chosen, counts = chosen.expand(2), 2 * counts
         order = torch.zeros(rows * tokens, dtype=torch.long)
         order[packed] = torch.arange(len(packed))
-        chosen = (asked + torch.arange(rows)[:, None] * tokens).flatten()
-        few = self._pass(span, chosen, np.full(rows, asked.shape[1]))
+        few = self._pass(span, chosen, counts)
         self._keep(self._shape.layers - 1, x, work, cache, slots)
         normed = self._norm(self._finish(x, order[chosen], few, cache))
-        return normed.view(rows, -1, normed.shape[1])[:, : span.asked.shape[1]].clone()
+        found = normed.new_zeros(*span.asked.shape, normed.shape[1])
+        found[wanted] = normed[: int(wanted.sum())]
+        return found
 
     def _pass(self, span: Span, packed: torch.Tensor, counts: np.ndarray) -> _Pass:
         """Lay out a pass of some tokens, so many of each row."""

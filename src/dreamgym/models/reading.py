@@ -105,7 +105,7 @@ class Reader:
     ) -> Reading:
         """Read prompts, and what may follow some of them. `room` tokens may be added to each."""
         unique = list(dict.fromkeys(prompts))
-        self._read_shared(unique)
+        self.read_shared(unique)
         tails = {ids: (drafts or {}).get(ids, ()) for ids in unique}
         longest = max(map(len, tails.values()))
         columns = max(map(len, unique)) + max(room, longest, STEADY)
@@ -114,12 +114,12 @@ class Reader:
             unique, cache = self._new_rows(unique, tails, columns=columns, more=len(again))
         else:
             more = [prompts[number] for number in again]
-            unique, cache = self._held_rows(unique, more, columns=columns)
+            unique, cache = self.held_rows(unique, more, columns=columns)
         held = cache.lengths.tolist()
         lacking = [len(ids) + len(tails[ids]) - n for ids, n in zip(unique, held, strict=False)]
         order = sorted(range(len(unique)), key=lambda row: -lacking[row])
         scores = torch.empty(0)
-        for start, stop in self._chunks([lacking[row] for row in order]):
+        for start, stop in self.chunks([lacking[row] for row in order]):
             rows = sorted(order[start:stop])
             whole = [(unique[row], tails[unique[row]]) for row in rows]
             some = self._extend(cache, rows, whole, asked=1 + longest)
@@ -138,7 +138,7 @@ class Reader:
         lacking = {ids: len(ids) + len(tails[ids]) - known[ids] for ids in unique}
         # Falling: when short answers leave their rows to others, long rows stay among long ones.
         unique = sorted(unique, key=lambda ids: -lacking[ids])
-        parts = self._chunks([lacking[ids] for ids in unique])
+        parts = self.chunks([lacking[ids] for ids in unique])
         # A row is filled up as far as the row of its part that lacks most, wherever it begins.
         filled = [
             known[ids] + self._width(lacking[unique[a]]) for a, b in parts for ids in unique[a:b]
@@ -148,11 +148,12 @@ class Reader:
         self.memory.recall(unique, cache)
         return unique, cache
 
-    def _held_rows(
-        self, unique: list[Ids], more: list[Ids], *, columns: int
+    def held_rows(
+        self, unique: list[Ids], more: Sequence[Ids] = (), *, columns: int
     ) -> tuple[list[Ids], KVCache]:
-        """Return the same with what rows hold from before; `more` rows follow."""
-        assert self.held is not None
+        """Return the same with what rows hold from before; rows for `more` prompts follow."""
+        if self.held is None:
+            raise ValueError("this reader holds no rows between calls")
         cache = self.held.take([*unique, *more], columns=columns)
         # As they stand in the store: what is side by side can be looked at in one go.
         order = torch.argsort(cache.at[: len(unique)]).tolist()
@@ -160,6 +161,13 @@ class Reader:
         unique = [unique[row] for row in order]
         self.memory.recall(unique, cache)
         return unique, cache
+
+    def finish(self, prompts: Sequence[Ids], cache: KVCache, *, read: int) -> None:
+        """Remember prompts that the rows of `held_rows` now hold; so many tokens were read."""
+        self.tokens += read
+        self.memory.keep(prompts, cache)
+        if self.held is not None:
+            self.held.hold(cache, prompts)
 
     def _empty_cache(self, rows: int, *, columns: int) -> KVCache:
         """Return a cache in the room of the one before, which nobody needs any more.
@@ -176,12 +184,12 @@ class Reader:
         """Return how many tokens are read at once where a row lacks so many."""
         return -(-tokens // self._least_rows) * self._least_rows
 
-    def _chunks(self, lacking: Sequence[int]) -> Iterator[tuple[int, int]]:
+    def chunks(self, lacking: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Cut rows that lack less and less into those that are read together."""
         filler = WORTH_A_PASS if self.held is None else WORTH_A_HELD_PASS
         return chunks(lacking, budget=self._chunk_tokens, worth=filler)
 
-    def _read_shared(self, prompts: Sequence[Ids]) -> None:
+    def read_shared(self, prompts: Sequence[Ids]) -> None:
         """Read and remember beginnings that several of the prompts share."""
         held = self.held
         new = prompts if held is None else [ids for ids in prompts if held.find(ids) is None]
@@ -207,8 +215,8 @@ class Reader:
         ids = torch.tensor([[*tokens, *((0,) * (width - len(tokens)))] for tokens in missing])
         first = torch.tensor([len(ids) - 1 for ids, _ in prompts]) - cache.lengths
         last = torch.tensor([len(tokens) - 1 for tokens in missing])
-        # Where a draft is shorter than others, its last token is asked for again.
-        places = torch.minimum(first[:, None] + torch.arange(asked), last[:, None])
+        places = first[:, None] + torch.arange(asked)
+        places = places.masked_fill(places > last[:, None], -1)
         span = replace(cache.span(width, [len(tokens) for tokens in missing]), asked=places)
         hidden = self._model.hidden(ids, cache=cache, span=within(span, self._model.positions))
         whole.lengths[rows] = cache.lengths + first + 1

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dreamgym.models.cache import COLUMN_STEP, WORTH_A_CALL, CacheShape, KVCache, Part, Span
+from dreamgym.models.cache import (
+    COLUMN_STEP,
+    FILLER,
+    TRUNK,
+    WORTH_A_CALL,
+    CacheShape,
+    KVCache,
+    Part,
+    Span,
+)
 
 SHAPE = CacheShape(layers=2, heads=1, head_dim=2)
 
@@ -148,6 +157,19 @@ def test_branches_see_what_came_before_and_themselves(cache: KVCache) -> None:
     assert seen[0] == [[*past, 4], [*past, 4, 5], [*past, 6], [*past, 7]]
     past = [0, 1, 2]
     assert seen[1] == [[*past, 3], [*past, 4], [*past, 4, 5], [*past, 4, 5, 6]]
+
+
+def test_branches_see_the_new_tokens_before_all_of_them(cache: KVCache) -> None:
+    offsets = torch.tensor([[0, 1, 2, 3, 2, 0]])
+    branch = torch.tensor([[TRUNK, TRUNK, 0, 0, 1, FILLER]])
+    span = cache.part(0, 1).branches(offsets, branch)
+    assert span.positions.tolist() == [[4, 5, 6, 7, 6, 4]]
+    seen = [torch.nonzero(span.mask[0, 0, token] == 0)[:, 0].tolist() for token in range(5)]
+    past = [0, 1, 2, 3]
+    assert seen == [
+        [*past, 4], [*past, 4, 5], [*past, 4, 5, 6], [*past, 4, 5, 6, 7], [*past, 4, 5, 8],
+    ]  # fmt: skip
+    assert span.real.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_full_cache_says_so(cache: KVCache) -> None:

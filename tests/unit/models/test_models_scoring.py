@@ -58,3 +58,22 @@ def test_a_prompt_is_read_once_for_all_candidates(llama: Llama) -> None:
 def test_candidates_without_room_are_refused(llama: Llama) -> None:
     with pytest.raises(ConfigError, match="are more than the 256"):
         Decoder(llama).score([Choice((1,) * 250, ((1,) * 7,))])
+
+
+@pytest.mark.parametrize("steady", [True, False])
+def test_equal_prompts_may_have_candidates_of_their_own(llama: Llama, steady: bool) -> None:
+    decoder, ids = Decoder(llama, steady=steady), tuple(range(30))
+    asked = [Choice(ids, ((1, 2), (3,))), Choice(ids, ()), Choice(ids, ((3,), (), (4, 5, 6)))]
+    found = decoder.score(asked)
+    assert decoder.read_tokens == 30
+    assert [[len(one) for one in each] for each in found] == [[2, 1], [], [1, 0, 3]]
+    for choice, scores in zip(asked, found, strict=True):
+        (alone,) = Decoder(llama, steady=steady).score([choice])
+        assert [list(one) for one in alone] == [pytest.approx(one, abs=1e-5) for one in scores]
+
+
+def test_a_choice_is_read_in_one_pass_with_what_is_new(llama: Llama) -> None:
+    decoder, ids = Decoder(llama), tuple(range(30))
+    decoder.score([Choice(ids, ((1, 2), (3, 4, 5)))])
+    decoder.score([Choice((*ids, 3, 4, 5, 9), ((1, 2),))])
+    assert decoder.read_tokens == 30 + 4, "the prompt is held; candidates are not"
