@@ -35,17 +35,22 @@ class HeldRows:
         self._store = zeros(*self._size(0, 0))
         self._ids: dict[int, Ids] = {}
         """What the rows hold, used longest ago first."""
+        self._takes = 0
+        self._taken: dict[int, int] = {}
+        """When rows were taken last."""
         self._sizes: Counter[int] = Counter()
         self._ends: defaultdict[tuple[int, Ids], list[int]] = defaultdict(list)
 
     def find(self, ids: Ids) -> int | None:
         """Return the row that holds most of the beginning of a sequence, and nothing else."""
-        for size in sorted(self._sizes, reverse=True):
-            if size <= len(ids):
+        best, most = None, 0
+        for size in self._sizes:
+            if most < size <= len(ids):
                 for row in self._ends.get(_end(ids, size), ()):
                     if self._ids[row] == ids[:size]:
-                        return row
-        return None
+                        best, most = row, size
+                        break
+        return best
 
     def take(self, sequences: Sequence[Ids], *, columns: int) -> KVCache:
         """Return a row for each sequence, with room for so many tokens, in use until `hold`.
@@ -62,11 +67,22 @@ class HeldRows:
             lengths.append(0 if row is None else min(len(self._lose(row)), len(ids) - 1))
         spare = self._spare({row for row in places if row is not None})
         rows = [next(spare) if row is None else row for row in places]
+        self._takes += 1
+        self._taken.update(dict.fromkeys(rows, self._takes))
         return KVCache(self._store, torch.tensor(lengths), places=torch.tensor(rows))
 
     def _spare(self, used: set[int]) -> Iterator[int]:
-        """Yield rows to be used anew: free ones, then those used longest ago."""
-        yield from sorted(set(range(self._store.shape[2])) - used - set(self._ids))
+        """Yield rows to be used anew: forsaken ones, then free ones, then those used longest ago.
+
+        Whoever was here when the oldest of those `used` now was, and is not here again, has ended.
+        Rows of the living then stay close together, and little memory is touched.
+        """
+        free = sorted(set(range(self._store.shape[2])) - used - set(self._ids))
+        oldest = min((self._taken[row] for row in used), default=0)
+        for row in sorted(row for row in self._ids if self._taken[row] <= oldest):
+            self._lose(row)
+            yield row
+        yield from free
         for row in list(self._ids):
             self._lose(row)
             yield row

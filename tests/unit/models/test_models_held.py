@@ -75,6 +75,16 @@ def test_the_row_used_longest_ago_goes_first() -> None:
     assert rows.find((3,)) is not None
 
 
+def test_who_does_not_come_back_with_the_others_has_ended() -> None:
+    rows = HeldRows(SHAPE)
+    places = [place for place, _ in use(rows, [(1,), (2,), (3,)])]
+    assert use(rows, [(1, 1), (3, 3), (4,)]) == [(places[0], 1), (places[2], 1), (places[1], 0)]
+    assert use(rows, [(5,)])[0][0] not in places, "nobody came back: all may"
+    assert use(rows, [(6,), (1, 1, 1)])[1] == (places[0], 2)
+    assert rows.find((4,)) is None, "its row was taken"
+    assert rows.find((5,)) is not None, "it came later"
+
+
 def test_more_room_keeps_what_was_held() -> None:
     rows = HeldRows(SHAPE)
     (place, _), _ = use(rows, [(1, 2, 3), (7, 8)])
