@@ -12,6 +12,8 @@ from dreamgym.bench.place import RATE, Place, Scale
 from dreamgym.bench.suite import Inside, Stage
 
 STORE = "experience.sqlite"
+UNKNOWN = "rl.unknown=no-reward"
+"""Where episodes that a dream gives up do not count at all, policies learn to be given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ class Ground:
 
     def _in_dream(self, kind: DreamKind, gate: bool) -> tuple[str | Inside, ...]:
         guard = Inside(self.audit(kind)) if gate and self.scale.gate else "off"
-        how = settings(*self.place.dream, *kind.play)
+        how = settings(*self.place.dream, *kind.play, UNKNOWN)
         return "--world", Inside(self.dream(kind)), "--gate", guard, *how
 
     def judged(self, policy: str | Stage) -> Stage:
