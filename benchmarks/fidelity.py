@@ -131,17 +131,14 @@ def stages(name: str, seed: int, folder: Path, more: list[str], demos: int) -> l
 def on_test(name: str, seed: int, folder: Path) -> list[list[str]]:
     """Return the commands that audit a fitted dream on test tasks."""
     wanted, here = ENVS[name], folder / f"{name}-{seed}"
-    memory, held = here / "experience-test.sqlite", here / "held_out-test.sqlite"
-    if not memory.exists():
-        # A store that lets test tasks in must be made so: those of training never do.
-        half = memory.with_suffix(".part")
-        half.unlink(missing_ok=True)
-        with (
-            open_store(here / "experience.sqlite") as old,
-            open_store(half, allow_test=True) as new,
-        ):
-            new.add(old.trajectories(split=Split.TRAIN))
-        half.rename(memory)
+    held = here / "held_out-test.sqlite"
+    # A store that lets test tasks in must be made so: those of training never do.
+    memory = store_of(
+        here,
+        here / "experience-test.sqlite",
+        lambda old: old.trajectories(split=Split.TRAIN),
+        allow_test=True,
+    )
     held_out = settings(f"collect.max_steps={wanted.steps}", "replay.held_out=true")
     collect = ["collect", "--env", wanted.spec, *held_out, "--split", "test", "--tasks", "100"]
     return [

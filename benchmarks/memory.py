@@ -33,9 +33,9 @@ def measure(preset: str, tokens: int, turns: int) -> None:
     bare = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     rng = np.random.default_rng(0)
     model = make_tiny(preset, VOCABULARY, seed=0)
-    members = [episode(rng, turns, 0) for _ in range(MEMBERS)]
+    members = [episode(rng, turns, choices=0, window=-1) for _ in range(MEMBERS)]
     while sum(len(one.sequences[0].ids) for one in members) < tokens:
-        members += [episode(rng, turns, 0) for _ in range(MEMBERS)]
+        members += [episode(rng, turns, choices=0, window=-1) for _ in range(MEMBERS)]
     prompts = [one.sequences[0].ids for one in members]
     Decoder(model).generate([Query(ids, max_new=ACTION) for ids in prompts])
     played = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
