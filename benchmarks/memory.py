@@ -65,6 +65,8 @@ def main() -> None:
         )
         job.start()
         job.join()
+        if job.exitcode:
+            raise SystemExit(job.exitcode)
 
 
 if __name__ == "__main__":
