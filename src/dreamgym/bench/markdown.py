@@ -21,6 +21,7 @@ def write_markdown(
         "the arm. Minutes are of all stages, those shared with other arms too, one thread each.",
         "",
         *_success_table(table), "",
+        *_by_seed(table),
     ]  # fmt: skip
     compared = _comparisons(table)
     if compared:
@@ -60,6 +61,23 @@ def _success_table(table: BenchTable) -> list[str]:
             _row([arm, *shown, seeds, f"{means[0]:,.0f}", f"{means[1]:,.0f}", f"{means[2]:.1f}"])
         )
     return lines
+
+
+def _by_seed(table: BenchTable) -> list[str]:
+    """Return what stands behind the means."""
+    seeds = sorted({cell.seed for cell in table.cells})
+    if len(seeds) == 1:
+        return []
+    lines = [
+        _row(["arm", "in", *(f"seed {seed}" for seed in seeds)]),
+        "|" + "---|" * (len(seeds) + 2),
+    ]
+    for arm in table.suite.arms:
+        for env in table.suite.envs:
+            found = {cell.seed: cell.success for cell in table.of(arm, env)}
+            if found:
+                lines.append(_row([arm, env, *(_short(found.get(seed)) for seed in seeds)]))
+    return ["The same by seed.", "", *lines, ""]
 
 
 def _comparisons(table: BenchTable) -> list[str]:

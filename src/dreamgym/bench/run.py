@@ -12,13 +12,13 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dreamgym.bench.suite import RESUMABLE, Stage, Suite
 from dreamgym.errors import RunDirError
-from dreamgym.runs import LineWriter
+from dreamgym.runs import LineWriter, read_json_lines
 
 TIMES = "stages.jsonl"
 """How long each attempt at a stage took, in the folder of the suite."""
@@ -38,6 +38,8 @@ class Standing:
     total: int
     running: tuple[str, ...]
     failed: tuple[str, ...]
+    seconds_left: float | None = None
+    """By what stages of the same kind took here; None while nothing is known."""
 
 
 OnChange = Callable[[Standing], None]
@@ -90,7 +92,8 @@ async def run_suite(
                     running[asyncio.create_task(run_stage(stage, root, times=times, call=call))] = (
                         stage
                     )
-                on_change(_standing(done, stages, running, failures))
+                left = seconds_left(root / TIMES, [*waiting, *running.values()], jobs=jobs)
+                on_change(_standing(done, stages, running, failures, left))
                 if not running:
                     continue
                 ended, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -105,7 +108,7 @@ async def run_suite(
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-    on_change(_standing(done, stages, running, failures))
+    on_change(_standing(done, stages, running, failures, 0.0))
     return failures
 
 
@@ -114,9 +117,29 @@ def _standing(
     stages: tuple[Stage, ...],
     running: dict[asyncio.Task[str], Stage],
     failures: dict[str, str],
+    left: float | None,
 ) -> Standing:
     names = tuple(stage.name for stage in running.values())
-    return Standing(len(done), len(stages), names, tuple(failures))
+    return Standing(len(done), len(stages), names, tuple(failures), left)
+
+
+def seconds_left(times: Path, stages: Sequence[Stage], *, jobs: int) -> float | None:
+    """Return about how long stages will take, by what finished ones of their kind took."""
+    taken: dict[str, list[float]] = {}
+    for row in read_json_lines(times):
+        if row["code"] == 0:
+            kind = _kind(row["stage"].removesuffix(f"-{row['key']}"))
+            taken.setdefault(kind, []).append(row["seconds"])
+    if not taken:
+        return None
+    means = {kind: sum(found) / len(found) for kind, found in taken.items()}
+    usual = sum(means.values()) / len(means)
+    return sum(means.get(_kind(stage.name), usual) for stage in stages) / jobs
+
+
+def _kind(name: str) -> str:
+    """Return what a stage is, wherever and under whichever seed: `map-0/clone` is a `clone`."""
+    return name.rpartition("/")[2]
 
 
 def _name(stage: Stage) -> str:

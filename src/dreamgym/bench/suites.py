@@ -117,8 +117,8 @@ KINDS = (
 
 def _compared(algo: str) -> Pairs:
     return (
-        (f"{algo}-dream", "start"), (f"{algo}-dream", "sft"), (f"{algo}-dream", "sft-more"),
-        (f"{algo}-dream", "dpo"), (f"{algo}-dream", f"{algo}-real"),
+        (f"{algo}-real", "start"), (f"{algo}-dream", "start"), (f"{algo}-dream", "sft"),
+        (f"{algo}-dream", "sft-more"), (f"{algo}-dream", "dpo"), (f"{algo}-dream", f"{algo}-real"),
         (f"{algo}-s2r", f"{algo}-real"), (f"{algo}-s2r", f"{algo}-dream"),
     )  # fmt: skip
 
@@ -129,7 +129,7 @@ SUITES = {
         "GRPO and PPO for real, in a dream (no online real transitions), and in a dream first, "
         "then for real.",
         TABLE1,
-        (*_compared("grpo"), *_compared("ppo")),
+        (("sft", "start"), ("sft-more", "start"), *_compared("grpo"), *_compared("ppo")),
         ("coin8", "map", "twc", "alfworld"),
     ),
     "table2": Plan(
@@ -187,7 +187,7 @@ def make_suite(
     *,
     envs: Sequence[str] = (),
     arms: Sequence[str] = (),
-    seeds: int = 5,
+    seeds: Sequence[int] = range(5),
     models: Sequence[str] = (MODEL,),
     gate: bool = True,
 ) -> Suite:
@@ -199,7 +199,7 @@ def make_suite(
         envs: short names or specs; nothing means all of the suite. Of `transfer` where policies
             learn, or both places as `coin8->map`.
         arms: nothing means all of the suite.
-        seeds: 0 up to this.
+        seeds: of everything that is drawn.
         models: sizes of the policy; with more or others than the usual one, columns name them.
         gate: whether dreams must pass their audits, where arms have a gate at all.
     """
@@ -219,7 +219,7 @@ def make_suite(
         )
         for model in models
         for column, here, there in columns
-        for seed in range(seeds)
+        for seed in seeds
         for arm in wanted
     )
     kept = tuple(pair for pair in plan.compare if set(pair) <= set(wanted))

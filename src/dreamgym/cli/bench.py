@@ -39,6 +39,10 @@ Stages = Annotated[
     typer.Option("--stages", help="Keep stages in this folder: other suites share them."),
 ]
 Seeds = Annotated[int, typer.Option("--seeds", help="How many seeds, from 0.", min=1)]
+OnlySeeds = Annotated[
+    list[int] | None,
+    typer.Option("--seed", help="Only these seeds, whatever --seeds says; repeatable.", min=0),
+]
 Jobs = Annotated[int, typer.Option("--jobs", help="Commands side by side.", min=1)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print every command and do nothing.")]
 
@@ -49,6 +53,7 @@ def bench(
     env: Envs = None,
     arm: Arms = None,
     seeds: Seeds = 5,
+    seed: OnlySeeds = None,
     model: Models = None,
     gate: Gate = True,
     jobs: Jobs = 1,
@@ -58,8 +63,9 @@ def bench(
 ) -> None:
     """Run an experiment suite. Start it again after an interruption, and it goes on."""
     sizes = tuple(dict.fromkeys(model or (MODEL,)))
+    chosen = sorted(set(seed or range(seeds)))
     suite = make_suite(
-        name, scale, envs=env or (), arms=arm or (), seeds=seeds, models=sizes, gate=gate
+        name, scale, envs=env or (), arms=arm or (), seeds=chosen, models=sizes, gate=gate
     )
     path = (out or Path("runs") / f"bench-{name}-{scale}").absolute()
     console = Console()
@@ -70,8 +76,8 @@ def bench(
 
     command = shlex.join(["dreamgym", *sys.argv[1:]])
     settings = BenchConfig(
-        name, scale, ",".join(suite.envs), ",".join(suite.arms), seeds, ",".join(sizes), gate,
-        str(stages.absolute()) if stages else "",
+        name, scale, ",".join(suite.envs), ",".join(suite.arms), ",".join(map(str, chosen)),
+        ",".join(sizes), gate, str(stages.absolute()) if stages else "",
     )  # fmt: skip
     about = {"version": __version__, "command": command}
     run = open_run(
@@ -79,12 +85,14 @@ def bench(
         may_change=frozenset({"envs", "arms", "seeds", "models", "gate"}),
     )  # fmt: skip
     with options.running(run, resumable=True), progress(
-        console, f"Bench {name}", total=len(suite.stages)
+        console, f"Bench {name}", total=len(suite.stages), guess_time=False
     ) as bar:  # fmt: skip
 
         def changed(standing: Standing) -> None:
             failed = f"; {len(standing.failed)} failed" if standing.failed else ""
-            bar(standing.done, note=", ".join(standing.running) + failed)
+            left = standing.seconds_left
+            time = f"about {left / 60:.0f} min left; " if left else ""
+            bar(standing.done, note=time + ", ".join(standing.running) + failed)
 
         done = asyncio.run(
             run_bench(

@@ -28,14 +28,14 @@ class Bar(Protocol):
 
 
 @contextmanager
-def progress(console: Console, label: str, *, total: int) -> Iterator[Bar]:
-    """Show progress with the time left while the block runs."""
+def progress(console: Console, label: str, *, total: int, guess_time: bool = True) -> Iterator[Bar]:
+    """Show progress while the block runs, with the time left unless a note tells it better."""
     if console.is_terminal:
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TimeRemainingColumn(),
+            *([TimeRemainingColumn()] if guess_time else []),
             TextColumn("{task.fields[note]}"),
         )
         with Progress(*columns, console=console) as bar:
@@ -46,10 +46,10 @@ def progress(console: Console, label: str, *, total: int) -> Iterator[Bar]:
 
             yield draw
     else:
-        yield _plain_lines(console, label, total)
+        yield _plain_lines(console, label, total, guess_time=guess_time)
 
 
-def _plain_lines(console: Console, label: str, total: int) -> Bar:
+def _plain_lines(console: Console, label: str, total: int, *, guess_time: bool) -> Bar:
     started = shown = time.monotonic()
     first: int | None = None
 
@@ -65,7 +65,7 @@ def _plain_lines(console: Console, label: str, total: int) -> Bar:
         shown = now
         gained = done - first
         left = (total - done) * (now - started) / gained if gained else 0.0
-        ending = f", about {left:.0f} s left" if done < total and gained else ""
+        ending = f", about {left:.0f} s left" if guess_time and done < total and gained else ""
         console.print(f"{label}: {done} of {total}{ending} {note}".rstrip(), highlight=False)
 
     return line

@@ -12,9 +12,9 @@ class BenchConfig:
     suite: str
     scale: str
     envs: str
-    """With commas between, as are the arms."""
+    """With commas between, as are the arms and the seeds."""
     arms: str
-    seeds: int
+    seeds: str
     models: str = "1m"
     """Sizes of the policy, with commas between."""
     gate: bool = True

@@ -10,6 +10,7 @@ import pytest
 from dreamgym.bench import Cell, Stage, Suite, make_suite, make_table, run_suite
 from dreamgym.bench.markdown import write_markdown
 from dreamgym.bench.page import suite_page
+from dreamgym.bench.run import seconds_left
 from dreamgym.bench.suite import Inside
 from dreamgym.bench.table import BenchTable, CellResult
 from dreamgym.errors import ConfigError
@@ -69,7 +70,7 @@ def play(suite, root, player, **more):
 
 @pytest.fixture
 def suite():
-    return make_suite("table1", "tiny", envs=["coin8"], arms=list(SUCCESS), seeds=3)
+    return make_suite("table1", "tiny", envs=["coin8"], arms=list(SUCCESS), seeds=range(3))
 
 
 def test_arms_share_what_they_have_in_common(suite):
@@ -100,6 +101,20 @@ def test_everything_runs_once_and_a_second_time_not_at_all(suite, tmp_path):
     assert (seen[-1].done, seen[-1].total) == (30, 30)
 
 
+def test_the_time_left_goes_by_what_stages_of_the_kind_took(suite, tmp_path):
+    times = tmp_path / "stages.jsonl"
+    fits = [stage for stage in suite.stages if stage.name.endswith("/dream")]
+    assert seconds_left(times, fits, jobs=1) is None
+    rows = [("coin8-7/dream", 100.0, 0), ("map-0/dream", 140.0, 0), ("map-1/dream", 3.0, 1),
+            ("map-0/clone", 10.0, 0)]  # fmt: skip
+    told = ({"stage": f"{name}-ab12", "key": "ab12", "seconds": seconds, "code": code}
+            for name, seconds, code in rows)  # fmt: skip
+    times.write_text("".join(json.dumps(row) + "\n" for row in told))
+    assert seconds_left(times, fits, jobs=2) == pytest.approx(3 * 120 / 2)
+    unheard_of = [stage for stage in suite.stages if stage.name.endswith("/grpo-real")]
+    assert seconds_left(times, unheard_of[:1], jobs=1) == pytest.approx((120 + 10) / 2)
+
+
 def test_what_was_begun_is_resumed_or_begun_again(suite, tmp_path):
     stages = {stage.name: stage for stage in suite.stages}
     begun = [stages[name] for name in ("coin8-0/recorded", "coin8-1/judged-clone")]
@@ -127,7 +142,7 @@ def test_a_stage_that_fails_takes_only_its_own_with_it(suite, tmp_path):
 
 
 def test_a_stage_that_another_suite_began_in_the_same_moment_is_waited_for(tmp_path):
-    suite = make_suite("table1", "tiny", envs=["coin8"], arms=["random"], seeds=1)
+    suite = make_suite("table1", "tiny", envs=["coin8"], arms=["random"], seeds=range(1))
     calls = []
 
     async def call(words, log):
@@ -165,6 +180,8 @@ def test_the_table_by_hand(suite, tmp_path):
     assert table.needed("grpo-dream", by="grpo-real")[0] == ("coin8", 0, 1.0, 1600.0)
     told = write_markdown(table, command="dreamgym bench", versions={"torch": "2"}, failures={})
     assert "| start | 0.300 [0.052, 0.548] | 3 | 300 | 0 |" in told
+    assert "| arm | in | seed 0 | seed 1 | seed 2 |" in told
+    assert "| start | coin8 | 0.200 | 0.300 | 0.400 |" in told
     assert "`dreamgym bench`" in told
     assert json.loads(json.dumps(table.plain(), allow_nan=False))["comparisons"]
     page = suite_page(table, tmp_path)
@@ -173,7 +190,7 @@ def test_the_table_by_hand(suite, tmp_path):
 
 
 def test_how_much_more_real_practice_was_given_by_hand():
-    suite = make_suite("table1", envs=["coin8"], arms=["grpo-real", "grpo-s2r"], seeds=3)
+    suite = make_suite("table1", envs=["coin8"], arms=["grpo-real", "grpo-s2r"], seeds=range(3))
     online = {"grpo-real": (30_000, 20_000, 40_000), "grpo-s2r": (1_000, 1_600, 0)}
     cells = tuple(
         CellResult(cell.env, cell.arm, cell.seed, 0.5, online=online[cell.arm][cell.seed])
@@ -188,7 +205,9 @@ def test_how_much_more_real_practice_was_given_by_hand():
 
 
 def test_one_seed_has_no_interval_and_no_test(tmp_path):
-    suite = make_suite("table1", "tiny", envs=["coin8"], arms=["start", "grpo-dream"], seeds=1)
+    suite = make_suite(
+        "table1", "tiny", envs=["coin8"], arms=["start", "grpo-dream"], seeds=range(1)
+    )
     play(suite, tmp_path, Player())
     table = make_table(suite, tmp_path)
     assert str(table.success("start", "coin8")) == "0.200"
@@ -196,10 +215,10 @@ def test_one_seed_has_no_interval_and_no_test(tmp_path):
 
 
 def test_gates_stand_before_dreams_where_a_size_is_real():
-    suite = make_suite("table1", "small", envs=["coin8"], arms=["grpo-dream"], seeds=1)
+    suite = make_suite("table1", "small", envs=["coin8"], arms=["grpo-dream"], seeds=range(1))
     trained = next(stage for stage in suite.stages if stage.name == "coin8-0/grpo-dream")
     assert "coin8-0/audit" in {stage.name for stage in trained.needs}
-    tiny = make_suite("table1", "tiny", envs=["coin8"], arms=["grpo-dream"], seeds=1)
+    tiny = make_suite("table1", "tiny", envs=["coin8"], arms=["grpo-dream"], seeds=range(1))
     assert not [stage for stage in tiny.stages if stage.name == "coin8-0/audit"]
 
 

@@ -16,7 +16,7 @@ REAL_SCALES = [scale for scale in SCALES.values() if scale.gate]
 
 
 def one_cell(name, arm, **more):
-    suite = make_suite(name, more.pop("scale", "small"), arms=[arm], seeds=1, **more)
+    suite = make_suite(name, more.pop("scale", "small"), arms=[arm], seeds=range(1), **more)
     (cell,) = suite.cells
     return {stage.name.partition("/")[2]: stage.command(ROOT) for stage in cell.stages}
 
@@ -32,7 +32,7 @@ def after(words, flag):
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", SUITES)
 def test_no_two_stages_have_one_folder_and_none_comes_before_what_it_needs(name, scale):
-    stages = make_suite(name, scale, seeds=2, models=("1m", "3m")).stages
+    stages = make_suite(name, scale, seeds=range(2), models=("1m", "3m")).stages
     assert len({stage.folder(ROOT) for stage in stages}) == len(stages)
     done = set()
     for stage in stages:
@@ -43,7 +43,7 @@ def test_no_two_stages_have_one_folder_and_none_comes_before_what_it_needs(name,
 @pytest.mark.parametrize("name", SUITES)
 def test_all_settings_are_ones_that_there_are(name):
     for scale in SCALES:
-        for stage in make_suite(name, scale, seeds=1).stages:
+        for stage in make_suite(name, scale, seeds=range(1)).stages:
             words = [word.name if not isinstance(word, str) else word for word in stage.words]
             load_config(settings=["rl.world='d'", *set_in(words)])
 
@@ -53,7 +53,7 @@ def test_comparisons_are_of_arms_that_there_are(name):
     plan = SUITES[name]
     assert {arm for pair in plan.compare for arm in pair} <= plan.arms.keys()
     assert len(set(plan.compare)) == len(plan.compare)
-    assert make_suite(name, arms=[next(iter(plan.arms))], seeds=1).compare == ()
+    assert make_suite(name, arms=[next(iter(plan.arms))], seeds=range(1)).compare == ()
 
 
 def test_the_first_table_has_its_rows_and_columns():
@@ -83,7 +83,7 @@ def test_the_start_itself_plays_before_the_dream_is_fitted():
 
 def test_stores_are_never_changed_by_a_later_stage():
     for name in SUITES:
-        for stage in make_suite(name, "tiny", seeds=1, models=("1m", "3m")).stages:
+        for stage in make_suite(name, "tiny", seeds=range(1), models=("1m", "3m")).stages:
             assert stage.words[0] != "collect" or "--store" not in stage.words
 
 
@@ -98,7 +98,9 @@ def test_real_practice_has_sixteen_times_the_transitions_by_construction(place, 
 
 
 def test_policies_of_two_sizes_share_the_record_and_no_more():
-    suite = make_suite("table1", envs=["coin8"], arms=["grpo-dream"], seeds=1, models=("1m", "3m"))
+    suite = make_suite(
+        "table1", envs=["coin8"], arms=["grpo-dream"], seeds=range(1), models=("1m", "3m")
+    )
     assert suite.envs == ("coin8 1m", "coin8 3m")
     one, other = ({stage.key for stage in cell.stages} for cell in suite.cells)
     shared = {stage.name for stage in suite.stages if stage.key in one & other}
@@ -127,7 +129,7 @@ def test_ablations_share_the_start_and_differ_in_one_thing():
 
 
 def test_without_its_gate_the_same_policy_is_counted():
-    suite = make_suite("table2", envs=["coin8"], arms=["full", "no-gate"], seeds=1)
+    suite = make_suite("table2", envs=["coin8"], arms=["full", "no-gate"], seeds=range(1))
     full, free = suite.cells
     assert full.last == free.last
     assert full.gated
@@ -135,7 +137,7 @@ def test_without_its_gate_the_same_policy_is_counted():
 
 
 def test_policies_are_judged_elsewhere():
-    suite = make_suite("transfer", seeds=1)
+    suite = make_suite("transfer", seeds=range(1))
     assert suite.envs == tuple(
         f"{here}->{there}" for here in CROSSINGS for there in CROSSINGS[here]
     )
@@ -146,12 +148,12 @@ def test_policies_are_judged_elsewhere():
     assert trained in cells["coin8->coin", "grpo-dream"].stages, "learnt once, judged everywhere"
     own = cells["coin8->map", "start-there"]
     assert own.last == cells["map->map", "start"].last
-    (named,) = make_suite("transfer", envs=["coin->twx/coin"], arms=["start"], seeds=1).cells
+    (named,) = make_suite("transfer", envs=["coin->twx/coin"], arms=["start"], seeds=range(1)).cells
     assert named.env == "coin->twx-coin"
 
 
 def test_amounts_of_data_are_all_that_a_dream_knows():
-    suite = make_suite("data", envs=["coin8"], seeds=1)
+    suite = make_suite("data", envs=["coin8"], seeds=range(1))
     assert suite.arms[1:] == tuple(f"{m}-{n}" for m in ("1m", "3m") for n in AMOUNTS)
     stages = one_cell("data", "3m-1000", envs=["coin8"])
     assert "walks" not in stages
@@ -166,7 +168,7 @@ def test_amounts_of_data_are_all_that_a_dream_knows():
 
 
 def test_every_dream_is_audited_and_trained_in_whatever_comes_out():
-    suite = make_suite("fidelity-vs-transfer", envs=["coin8"], seeds=1)
+    suite = make_suite("fidelity-vs-transfer", envs=["coin8"], seeds=range(1))
     assert len(suite.cells) >= 12
     assert len({cell.start for cell in suite.cells}) == 1
     assert len({cell.audit for cell in suite.cells}) == len(suite.cells)
@@ -194,7 +196,7 @@ def test_gates_can_be_left_open():
 
 
 def test_sim_to_real_goes_on_from_what_the_dream_left_on_a_sixteenth():
-    suite = make_suite("table1", envs=["map"], arms=["ppo-dream", "ppo-s2r"], seeds=1)
+    suite = make_suite("table1", envs=["map"], arms=["ppo-dream", "ppo-s2r"], seeds=range(1))
     dream, s2r = suite.cells
     stages = {stage.name.partition("/")[2]: stage for stage in s2r.stages}
     assert stages["ppo-dream"] in dream.stages

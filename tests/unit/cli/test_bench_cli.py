@@ -19,7 +19,7 @@ def test_every_command_is_printed_and_nothing_is_done(name, tmp_path):
     place = tmp_path / "stages"
     done = told(name, "--dry-run", "--seeds", "2", "--stages", str(place), "--no-gate")
     *lines, last = done.stdout.splitlines()
-    suite = make_suite(name, seeds=2, gate=False)
+    suite = make_suite(name, seeds=range(2), gate=False)
     expected = [["dreamgym", *stage.command(place)] for stage in suite.stages]
     assert [shlex.split(line) for line in lines] == expected
     assert last == f"{len(suite.stages)} commands, {len(suite.cells)} cells."
@@ -33,6 +33,13 @@ def test_sizes_of_policies_are_columns(tmp_path):
     assert [word for line in lines[:-1] if " train " in line
             for word in ("1m", "3m") if f"--model {word}" in line] == ["3m", "1m"]  # fmt: skip
     assert lines[-1] == "5 commands, 2 cells."
+
+
+def test_seeds_may_be_named(tmp_path):
+    words = ("table1", "--dry-run", "--env", "coin8", "--arm", "random", "--out", str(tmp_path))
+    lines = told(*words, "--seed", "3", "--seed", "1", "--seed", "3").stdout.splitlines()
+    assert ["coin8-1/" in lines[0], "coin8-3/" in lines[1]] == [True, True]
+    assert lines[-1] == "2 commands, 2 cells."
 
 
 def test_a_wrong_name_is_told(tmp_path):
