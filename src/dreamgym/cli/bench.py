@@ -89,10 +89,7 @@ def bench(
     ) as bar:  # fmt: skip
 
         def changed(standing: Standing) -> None:
-            failed = f"; {len(standing.failed)} failed" if standing.failed else ""
-            left = standing.seconds_left
-            time = f"about {left / 60:.0f} min left; " if left else ""
-            bar(standing.done, note=time + ", ".join(standing.running) + failed)
+            bar(standing.done, note=_in_words(standing))
 
         done = asyncio.run(
             run_bench(
@@ -109,6 +106,15 @@ def bench(
     console.print(f"In {path}: {TABLE}, {PAGE}, result.json.", markup=False, soft_wrap=True)
     if done.failures:
         raise typer.Exit(1)
+
+
+def _in_words(standing: Standing) -> str:
+    """Say how long it will take, what runs and what failed."""
+    left = standing.seconds_left
+    told = [f"about {left / 60:.0f} min left"] if left else []
+    told += [", ".join(standing.running)] if standing.running else []
+    told += [f"{len(standing.failed)} failed"] if standing.failed else []
+    return "; ".join(told)
 
 
 def _show_commands(console: Console, suite: Suite, root: Path) -> None:
