@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from dreamgym.bench.place import RATE, Place, Scale
 from dreamgym.bench.suite import Inside, Stage
+from dreamgym.config.rl import RlConfig
 
 STORE = "experience.sqlite"
 UNKNOWN = "rl.unknown=no-reward"
@@ -161,18 +162,21 @@ class Ground:
         )
 
     def onwards(self, name: str, algo: str, dreamt: Stage, *, gate: bool) -> Stage:
-        """Return a training that goes on for real, on a small budget, from what a dream left.
-
-        The optimiser is a new one and warms up over two steps: one where the policy was, one for
-        real. Half the rate: what is learnt already is to stay.
-        """
+        """Return a training that goes on for real, on a small budget, from what a dream left."""
         real = ("--then-real", str(self.scale.budget(self.place)))
+        how = RlConfig(learning_rate=RATE).after_a_dream(self.scale.s2r_steps)
         slow = settings(
-            "rl.switch_step=1", f"rl.real_steps={self.scale.s2r_steps}", "rl.warmup_steps=2",
-            f"rl.learning_rate={RATE / 2:g}",
+            f"rl.switch_step={how.switch_step}", f"rl.real_steps={how.real_steps}",
+            f"rl.warmup_steps={how.warmup_steps}", f"rl.learning_rate={how.learning_rate:g}",
         )  # fmt: skip
         return self.trial(
-            name, algo, *self._in_dream(USUAL, gate), *real, steps=1, begin_with=dreamt, last=slow
+            name,
+            algo,
+            *self._in_dream(USUAL, gate),
+            *real,
+            steps=how.steps,
+            begin_with=dreamt,
+            last=slow,
         )
 
     def _in_dream(self, kind: DreamKind, gate: bool) -> tuple[str | Inside, ...]:

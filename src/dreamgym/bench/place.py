@@ -21,7 +21,7 @@ POINTING = (
     "fit.forget_share=0.3",
     "fit.thin_share=0.5",
 )
-GROUPS, GROUP_SIZE, RATE = 16, 8, 5e-4
+GROUP_SIZE, RATE = 8, 5e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,17 @@ class Place:
     fit: tuple[str, ...] = ()
     dream: tuple[str, ...] = ()
     """How it is dreamt: settings that nothing is fitted for."""
-    rl: tuple[str, ...] = (f"rl.groups={GROUPS}", f"rl.learning_rate={RATE:g}", "rl.kl=0")
+    groups: int = 16
+    """Tasks per step of practice; fewer where turns are slow."""
     shortest: int = 1
     """Turns that an episode takes at least, on average: those of the expert, or a safe guess."""
     lengths: tuple[float, float] = (12.0, 15.0)
     """Turns of a recorded episode on average: of the mixed policies, and of the start."""
+
+    @property
+    def rl(self) -> tuple[str, ...]:
+        """How it is practised, in a dream and for real."""
+        return (f"rl.groups={self.groups}", f"rl.learning_rate={RATE:g}", "rl.kl=0")
 
 
 PLACES = {
@@ -76,8 +82,9 @@ PLACES = {
             shortest=2, lengths=(6.0, 8.0),
         ),
         Place(
-            "alfworld", "alfworld/generated?size=small", 40, clone_steps=120, fit_steps=800,
-            fit=("fit.ending_share=0.15", *POINTING), shortest=5, lengths=(16.0, 28.0),
+            "alfworld", "alfworld/generated?size=small", 30, 40, clone_steps=120, fit_steps=800,
+            clone=(*KNOWN, *NAMED), fit=("fit.ending_share=0.15", *POINTING), groups=8,
+            shortest=5, lengths=(16.0, 28.0),
         ),
         Place(
             "coin", "twx/coin?numLocations=5&includeDoors=0", 20, own=0, clone=(), shortest=3,
@@ -158,7 +165,7 @@ class Scale:
         Real practice plays `real_steps` times all groups, and no episode is shorter on average than
         an expert's: what it makes is at least 16 times as much, whatever it learns.
         """
-        least = self.real_steps * GROUPS * GROUP_SIZE * place.shortest
+        least = self.real_steps * place.groups * GROUP_SIZE * place.shortest
         return self.then_real or least // 16
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dreamgym.errors import ConfigError, did_you_mean
 
@@ -132,6 +132,17 @@ class RlConfig:
         self._check_transfer()
         if self.rounds > 1:
             self._check_rounds()
+
+    def after_a_dream(self, real_steps: int) -> RlConfig:
+        """Return how to go on for real, on a small budget, from the policy that a dream left.
+
+        The optimiser is a new one and warms up over two steps: one where the policy was, one for
+        real. Half the rate: what is learnt already is to stay.
+        """
+        return replace(
+            self, steps=1, switch_step=1, real_steps=real_steps,
+            warmup_steps=min(2, self.warmup_steps), learning_rate=self.learning_rate / 2,
+        )  # fmt: skip
 
     def _check_transfer(self) -> None:
         """Check what concerns reality after a dream, and the watch over it."""

@@ -62,12 +62,8 @@ def _learning(config: RunConfig, root: Path) -> tuple[Stage, ...]:
     rl = replace(config.rl, world=str(root / "dream"), gate=str(root / "audit"))
     algo = config.train.algo if config.train.algo != "sft" else "grpo"
     learner = replace(config, train=replace(config.train, algo=algo))
-    # Its optimiser is a new one and warms up over two steps: one where it was, one for real. A
-    # third real step could pay for few groups only; those, at full rate, were seen to do harm.
-    onwards = replace(
-        rl, steps=1, switch_step=1, real_steps=rl.real_steps or 2,
-        warmup_steps=min(2, rl.warmup_steps), learning_rate=rl.learning_rate / 2,
-    )  # fmt: skip
+    # A third real step could pay for few groups only; those, at full rate, were seen to do harm.
+    onwards = rl.after_a_dream(rl.real_steps or 2)
     return (
         Stage("dreamt", "learn by trial in the dream", "rl",
               replace(learner, rl=replace(rl, then_real=0, switch_step=0),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dreamgym.bench import SUITES, make_suite
-from dreamgym.bench.place import GROUP_SIZE, GROUPS, PLACES, SCALES, find_place
+from dreamgym.bench.place import GROUP_SIZE, PLACES, SCALES, find_place
 from dreamgym.bench.suites import AMOUNTS, CROSSINGS
 from dreamgym.config import load_config
 from dreamgym.errors import ConfigError
@@ -91,10 +91,10 @@ def test_stores_are_never_changed_by_a_later_stage():
 @pytest.mark.parametrize("place", [*PLACES.values(), find_place("alfworld/official?path=/data")],
                          ids=lambda place: place.name)  # fmt: skip
 def test_real_practice_has_sixteen_times_the_transitions_by_construction(place, scale):
-    least = scale.real_steps * GROUPS * GROUP_SIZE * place.shortest
+    least = scale.real_steps * place.groups * GROUP_SIZE * place.shortest
     assert least >= 16 * scale.budget(place)
     assert scale.budget(place) >= GROUP_SIZE * place.turns, "it pays for a group"
-    assert f"rl.groups={GROUPS}" in place.rl
+    assert f"rl.groups={place.groups}" in place.rl
 
 
 def test_policies_of_two_sizes_share_the_record_and_no_more():
@@ -204,7 +204,7 @@ def test_sim_to_real_goes_on_from_what_the_dream_left_on_a_sixteenth():
     assert after(words, "--from") == str(stages["ppo-dream"].folder(ROOT))
     chosen = dict(one.split("=", 1) for one in set_in(words))
     assert chosen["rl.switch_step"] == after(words, "--steps") == "1"
-    episodes = SCALES["small"].real_steps * GROUPS * GROUP_SIZE
+    episodes = SCALES["small"].real_steps * PLACES["map"].groups * GROUP_SIZE
     assert int(after(words, "--then-real")) * 16 <= episodes * PLACES["map"].shortest
 
 
