@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dreamgym.bench.predict import FIGURES
 from dreamgym.bench.table import BenchTable, CellResult
+from dreamgym.eval.seeds import p_words
 
 
 def write_markdown(
@@ -89,11 +90,9 @@ def _comparisons(table: BenchTable) -> list[str]:
         for env in [*envs, None] if len(envs) > 1 else envs:
             found = table.paired(ours, theirs, env)
             if found is not None:
-                p_t, p_flip = (
-                    "" if p is None else f"{p:.3f}" for p in (found.p_t, found.p_flip)
-                )  # fmt: skip
-                shown = [str(found.difference), str(found.difference.seeds), p_t, p_flip]
-                lines.append(_row([ours, theirs, env or "all", *shown]))
+                shown = [str(found.difference), str(found.difference.seeds)]
+                tests = [p_words(found.p_t), p_words(found.p_flip)]
+                lines.append(_row([ours, theirs, env or "all", *shown, *tests]))
     return [*head, *lines] if lines else []
 
 

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from dreamgym.bench.table import BenchTable
-from dreamgym.eval.seeds import Spread
+from dreamgym.eval.seeds import Spread, p_words
 from dreamgym.page import interval_bar, note, section, table
 from dreamgym.report import read_run, report_page
 from dreamgym.report.record import BY_TRIAL
@@ -47,12 +47,11 @@ def _comparisons(found: BenchTable) -> str:
     for ours, theirs in found.suite.compare:
         paired = found.paired(ours, theirs)
         if paired is not None:
-            p = "" if paired.p_t is None else f"{paired.p_t:.3f}"
             rows.append(
                 (
                     escape(f"{ours} minus {theirs}"), _value(paired.difference),
                     _bar(paired.difference, scale=(-1.0, 1.0), limit=0.0),
-                    str(paired.difference.seeds), p,
+                    str(paired.difference.seeds), escape(p_words(paired.p_t)),
                 )
             )  # fmt: skip
     words = (

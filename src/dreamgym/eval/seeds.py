@@ -56,6 +56,13 @@ class Paired:
         return asdict(self)
 
 
+def p_words(p: float | None) -> str:
+    """Return a probability as one writes it; no test says that it is nothing at all."""
+    if p is None:
+        return ""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def across_seeds(values: Sequence[float]) -> Spread:
     """Return the mean of one value per seed, with its 95 % t interval."""
     count = len(values)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dreamgym.eval.seeds import across_seeds, compare_paired, t_probability, t_quantile
+from dreamgym.eval.seeds import across_seeds, compare_paired, p_words, t_probability, t_quantile
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,9 @@ def test_arms_that_do_not_differ():
     assert compare_paired([0.5], [0.4]).p_t is None
     with pytest.raises(ValueError, match="zip"):
         compare_paired([0.5], [0.4, 0.3])
+
+
+def test_no_probability_is_written_as_nothing():
+    assert [p_words(p) for p in (None, 0.0, 0.0004, 0.001, 0.0625)] == [
+        "", "<0.001", "<0.001", "0.001", "0.062"
+    ]  # fmt: skip
