@@ -108,6 +108,7 @@ def dream_over(
             known_pages=config.known_pages,
             known_wins=config.known_wins,
             known_losses=config.known_losses,
+            known_words=config.known_words,
             second=second,
         ),
         outcome_only=config.outcome_only,

@@ -118,6 +118,9 @@ class DreamConfig:
     known_losses: bool = False
     """Answer `unknown` where an action that might have achieved the task is said not to, and no
     reference shows the same action achieve nothing."""
+    known_words: bool = False
+    """Answer `unknown` where the model finds no answer that can be read; otherwise the episode
+    breaks. In practice with `rl.unknown=no-reward` it is on."""
     longest_answer: int = 0
     """Tokens after which a reply is cut off; 0 means 160 for fitted models, 1024 for others."""
     temperature: float = 0.0

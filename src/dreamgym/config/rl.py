@@ -35,7 +35,8 @@ class RlConfig:
     reward: str = "outcome"
     """What is learnt from: outcome (1 for success, as in the paper), or the environment's own."""
     unknown: str = "left-out"
-    """Episodes that the dream gives up: left-out of all comparisons, or with no-reward."""
+    """Episodes that the dream gives up, as it does not know or finds no words: left-out of all
+    comparisons, or with no-reward."""
     learning_rate: float = 3e-4
     """Its top; it stays there."""
     warmup_steps: int = 5

@@ -75,6 +75,9 @@ class Pessimism:
     known_losses: bool = False
     """An action that might achieve the task and is said not to must be shown by a reference in
     which the very same action did not."""
+    known_words: bool = False
+    """The model must find an answer that can be read; otherwise the episode breaks, which is fair
+    where it is an accident, and a way out where behaviour brings it about."""
     second: SecondOpinion | None = None
     """Who must agree."""
     doubt: Doubt | None = None

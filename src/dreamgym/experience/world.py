@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError
+from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError, ReplyFormatError
 from dreamgym.experience.doubt import Pessimism, ask_both, unknown
 from dreamgym.experience.grounding import Grounding, KnownKinds, Refusal
 from dreamgym.experience.history import Turn
@@ -303,6 +303,8 @@ class DreamEnv:
             )
         except LLMError as error:
             world.counts["failed_replies"] += 1
+            if isinstance(error, ReplyFormatError) and world.pessimism.known_words:
+                return unknown(query, f"no-words: {error}")
             raise _as_failure(error, "step") from error
         world.counts["shared_answers"] += shared
         if prediction.origin is Origin.UNKNOWN:

@@ -64,7 +64,9 @@ async def open_grounds(
     wanted = config.rl
     if wanted.world == "real" and real is not None:
         return Grounds(await _real_practice(config, real, on_event))
-    dream = dreams.open_dream(Path(wanted.world), config=config.dream)
+    # Else policies learn to do what the model has no words for: it costs them nothing.
+    how = replace(config.dream, known_words=config.dream.known_words or _counts_unknown(config))
+    dream = dreams.open_dream(Path(wanted.world), config=how)
     stack.push_async_callback(dream.close)
     if dream.card.env != env:
         raise ConfigError(f"{wanted.world} dreams {dream.card.env}, but the policy plays {env}")
@@ -140,8 +142,12 @@ def _practised(
         answerer,
         sampler,
         rewards=outcome_rewards if config.rl.reward == "outcome" else environment_rewards,
-        learn_unknown=config.rl.unknown == "no-reward",
+        learn_unknown=_counts_unknown(config),
     )
+
+
+def _counts_unknown(config: RunConfig) -> bool:
+    return config.rl.unknown == "no-reward"
 
 
 def _to_practise(config: RunConfig, tasks: tuple[Task, ...]) -> tuple[Task, ...]:

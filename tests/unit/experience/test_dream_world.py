@@ -17,6 +17,7 @@ from dreamgym.llm import ChaosServer, Fault, HttpLLM, Limits, ScriptedLLM
 from dreamgym.llm.prompt import flat_prompt
 from dreamgym.replay.lookup import Hit
 from dreamgym.rollout.episode import run_episode
+from dreamgym.rollout.groups import ended_unknown
 from dreamgym.types import Action, Observation, Opening, Provenance, Source, StopReason
 
 BY = Provenance(Source.DREAM, "scripted")
@@ -368,6 +369,20 @@ def test_a_dream_that_never_saw_what_might_achieve_the_task_says_so():
     assert not told(["find look"]).startswith("[unknown]"), "taking never achieved anything"
     seen = Hit(transition(OPENING, "take cup"), 0.9, 1)
     assert not told(["find take _"], seen).startswith("[unknown]")
+
+
+def test_what_the_model_has_no_words_for_breaks_an_episode_or_is_not_known():
+    mumbling = ["hm"] * 2
+    broken = play(dream(ScriptedLLM(mumbling)), ("take cup",))
+    assert (broken.error.where, broken.steps) == ("env.step", ())
+    assert "could not be read" in broken.error.message
+    admitted = play(
+        dream(ScriptedLLM(mumbling), pessimism=Pessimism(known_words=True)), ("take cup",)
+    )
+    assert admitted.error is None
+    assert ended_unknown(admitted)
+    assert admitted.steps[0].reasoning.startswith("[unknown] no-words: 2 answers")
+    assert (admitted.success, admitted.total_reward) == (False, 0.0)
 
 
 def test_openings_come_from_task_callable_or_model():

@@ -83,6 +83,19 @@ def test_a_world_without_tasks_is_refused(tmp_path):
         asyncio.run(opened())
 
 
+@pytest.mark.parametrize("unknown", ["left-out", "no-reward"])
+def test_having_no_words_is_not_knowing_where_that_earns_nothing(unknown, small_dream, tmp_path):
+    async def opened():
+        config = settings(f"rl.world='{small_dream / 'dream'}'", f"rl.unknown='{unknown}'")
+        async with AsyncExitStack() as stack:
+            env = dreams.load_card(small_dream / "dream").env
+            grounds = await open_grounds(config, env, None, stack, own=tmp_path / "own.sqlite")
+            return grounds.dream.world.pessimism.known_words, grounds.practice.learn_unknown
+
+    expected = unknown == "no-reward"
+    assert asyncio.run(opened()) == (expected, expected)
+
+
 def test_the_record_says_how_much_reality_refuses(small_dream):
     dream = dreams.open_dream(small_dream / "dream")
     told = list(dream.store.trajectories(split=Split.TRAIN))
