@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError, ReplyFormatError
-from dreamgym.experience.doubt import Pessimism, ask_both, unknown
+from dreamgym.experience.doubt import Pessimism, as_recorded, ask_both, unknown
 from dreamgym.experience.grounding import Grounding, KnownKinds, Refusal
 from dreamgym.experience.history import Turn
 from dreamgym.experience.ledger import REST, Ledger, Pages
@@ -303,7 +303,12 @@ class DreamEnv:
             )
         except LLMError as error:
             world.counts["failed_replies"] += 1
-            if isinstance(error, ReplyFormatError) and world.pessimism.known_words:
+            if not isinstance(error, ReplyFormatError):
+                raise _as_failure(error, "step") from error
+            recorded = as_recorded(query)
+            if recorded is not None:
+                return recorded
+            if world.pessimism.known_words:
                 return unknown(query, f"no-words: {error}")
             raise _as_failure(error, "step") from error
         world.counts["shared_answers"] += shared

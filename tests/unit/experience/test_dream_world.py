@@ -385,6 +385,23 @@ def test_what_the_model_has_no_words_for_breaks_an_episode_or_is_not_known():
     assert (admitted.success, admitted.total_reward) == (False, 0.0)
 
 
+def test_what_the_model_has_no_words_for_may_be_on_record():
+    here = replace(transition(OPENING, "take cup"), task_id=TASK.id)
+    elsewhere = replace(here, task_id="another")
+    other = replace(here, state="garden\nrake\nsouth: hall")
+
+    def told(*found):
+        shelf = Shelf(*(Hit(one, 0.9, 1) for one in found))
+        return play(dream(ScriptedLLM(["hm"] * 2)), ("take cup",), memory=shelf)
+
+    assert told(elsewhere, other).error is not None
+    remembered = told(elsewhere, other, here)
+    assert remembered.error is None
+    (step,) = remembered.steps
+    assert step.result.observation.text == here.next_state
+    assert step.reasoning == "[reference] the same step is on record"
+
+
 def test_openings_come_from_task_callable_or_model():
     bare = replace(TASK, first_state=None)
 
