@@ -135,4 +135,5 @@ def test_what_cannot_be_played_is_said_before_anything_is_left(inside):
 def test_the_house_has_settings_of_its_own(inside):
     shown = inside("demo", "--env", "alfworld", "--dry-run").stdout
     assert 'spec = "alfworld/generated?size=small"' in shown
-    assert "forget_share = 0.5" in shown
+    assert "forget_share = 0.3" in shown
+    assert "mark_actions = true" in shown
