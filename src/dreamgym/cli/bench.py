@@ -16,7 +16,7 @@ from dreamgym.bench import SUITES, Suite, make_suite
 from dreamgym.bench.run import Standing
 from dreamgym.bench.suites import MODEL
 from dreamgym.cli import options
-from dreamgym.cli.display import progress
+from dreamgym.cli.display import progress, time_left
 from dreamgym.config import dump_toml
 from dreamgym.config.bench import BenchConfig
 from dreamgym.runs import open_run
@@ -111,7 +111,7 @@ def bench(
 def _in_words(standing: Standing) -> str:
     """Say how long it will take, what runs and what failed."""
     left = standing.seconds_left
-    told = [f"about {left / 60:.0f} min left"] if left else []
+    told = [time_left(left)] if left else []
     told += [", ".join(standing.running)] if standing.running else []
     told += [f"{len(standing.failed)} failed"] if standing.failed else []
     return "; ".join(told)

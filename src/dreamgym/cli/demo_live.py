@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from dreamgym.cli.curve import draw_curve
-from dreamgym.cli.display import PLAIN_SECONDS
+from dreamgym.cli.display import PLAIN_SECONDS, time_left
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,8 +85,7 @@ class DemoView:
         open_ = sum(one.share for one in self._stages if one.name not in self._done) - going
         if made < 5.0 or open_ <= 0:
             return "time left not known yet" if open_ > 0 else "that was all"
-        left = (time.monotonic() - self._began) / made * open_
-        return f"about {left / 60:.0f} min left" if left > 90 else f"about {left:.0f} s left"
+        return time_left((time.monotonic() - self._began) / made * open_)
 
     def _picture(self) -> Group:
         lines = Text()

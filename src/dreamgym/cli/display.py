@@ -65,10 +65,15 @@ def _plain_lines(console: Console, label: str, total: int, *, guess_time: bool) 
         shown = now
         gained = done - first
         left = (total - done) * (now - started) / gained if gained else 0.0
-        ending = f", about {left:.0f} s left" if guess_time and done < total and gained else ""
+        ending = f", {time_left(left)}" if guess_time and done < total and gained else ""
         console.print(f"{label}: {done} of {total}{ending} {note}".rstrip(), highlight=False)
 
     return line
+
+
+def time_left(seconds: float) -> str:
+    """Say how long something will take, as exactly as one may."""
+    return f"about {seconds / 60:.0f} min left" if seconds > 90 else f"about {seconds:.0f} s left"
 
 
 def table(

@@ -169,19 +169,3 @@ def disagreement(one: Prediction, other: Prediction, states: bool = True) -> str
 def unknown(query: StepQuery, why: str) -> Prediction:
     """Return the prediction that nobody can make: no reward, no success, the same state."""
     return replace(Prediction(why, body_of(query.state)), origin=Origin.UNKNOWN)
-
-
-def as_recorded(query: StepQuery) -> Prediction | None:
-    """Return what the very same action led to in the very same state of the same task.
-
-    None where no reference tells. It stands in for a model that finds no words, and for no other.
-    """
-    here = body_of(query.state)
-    for one in (reference.transition for reference in query.references):
-        same = (one.task_id, one.action) == (query.task_id, query.action)
-        if same and body_of(one.state) == here:
-            return Prediction(
-                "the same step is on record", one.next_state, reward=one.reward, done=one.done,
-                success=one.success, refused=one.refused, origin=Origin.REFERENCE,
-            )  # fmt: skip
-    return None

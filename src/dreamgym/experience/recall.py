@@ -21,10 +21,11 @@ from dreamgym.experience.ledger import (
     recalled_pages,
     without,
 )
+from dreamgym.experience.prompt import StepQuery
 from dreamgym.protocols import Reference, Retriever, TaskMemory
 from dreamgym.replay.lookup import Query
 from dreamgym.states import body_of, page_name, place_name, split_said
-from dreamgym.types import Task, Transition
+from dreamgym.types import Origin, Prediction, Task, Transition
 
 OWN_SLOTS = 2
 """References of the task itself that are shown, at most; the rest are from other tasks."""
@@ -156,6 +157,22 @@ def _alike(here: str, there: str) -> float:
         return 0.0
     ours, theirs = set(here.split()), set(there.split())
     return _WORDS_APART * len(ours & theirs) / len(ours | theirs)
+
+
+def as_recorded(query: StepQuery) -> Prediction | None:
+    """Return what the very same action led to in the very same state of the same task.
+
+    None where no reference tells. It stands in for a model that finds no words, and for no other.
+    """
+    here = body_of(query.state)
+    for one in (reference.transition for reference in query.references):
+        same = (one.task_id, one.action) == (query.task_id, query.action)
+        if same and body_of(one.state) == here:
+            return Prediction(
+                "the same step is on record", one.next_state, reward=one.reward, done=one.done,
+                success=one.success, refused=one.refused, origin=Origin.REFERENCE,
+            )  # fmt: skip
+    return None
 
 
 @runtime_checkable

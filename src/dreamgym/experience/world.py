@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from dreamgym.errors import EnvError, LLMBudget, LLMDown, LLMError, ReplyFormatError
-from dreamgym.experience.doubt import Pessimism, as_recorded, ask_both, unknown
+from dreamgym.experience.doubt import Pessimism, ask_both, unknown
 from dreamgym.experience.grounding import Grounding, KnownKinds, Refusal
 from dreamgym.experience.history import Turn
 from dreamgym.experience.ledger import REST, Ledger, Pages
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import StepQuery
-from dreamgym.experience.recall import LookUps, Records, TaskRecord
+from dreamgym.experience.recall import LookUps, Records, TaskRecord, as_recorded
 from dreamgym.protocols import Reference, Retriever
 from dreamgym.replay.lookup import Query
 from dreamgym.states import body_of, page_name, split_said, with_said
@@ -303,14 +303,10 @@ class DreamEnv:
             )
         except LLMError as error:
             world.counts["failed_replies"] += 1
-            if not isinstance(error, ReplyFormatError):
+            instead = self._without_words(query, error)
+            if instead is None:
                 raise _as_failure(error, "step") from error
-            recorded = as_recorded(query)
-            if recorded is not None:
-                return recorded
-            if world.pessimism.known_words:
-                return unknown(query, f"no-words: {error}")
-            raise _as_failure(error, "step") from error
+            return instead
         world.counts["shared_answers"] += shared
         if prediction.origin is Origin.UNKNOWN:
             return prediction
@@ -325,6 +321,15 @@ class DreamEnv:
             query, prediction, might_achieve=might
         )
         return unknown(query, doubt) if doubt else prediction
+
+    def _without_words(self, query: StepQuery, error: LLMError) -> Prediction | None:
+        """Return what stands in for an answer that cannot be read, or None where nothing may."""
+        if not isinstance(error, ReplyFormatError):
+            return None
+        recorded = as_recorded(query)
+        if recorded is None and self._world.pessimism.known_words:
+            return unknown(query, f"no-words: {error}")
+        return recorded
 
     def _known(self) -> KnownKinds | None:
         """Return what records say about actions, where rules may use it."""
