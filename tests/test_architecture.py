@@ -38,7 +38,7 @@ CONFINED = {
     "rich": ("cli",),
     "typer": ("cli",),
     "fastapi": (),
-    "sqlite3": ("replay", "llm/cache"),
+    "sqlite3": ("replay", "llm/cache", "files.py"),
     "usearch": ("replay",),
     "textworld": ("envs/textworld", "envs/alfworld"),
     "alfworld": ("envs/alfworld",),

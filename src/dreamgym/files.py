@@ -1,4 +1,4 @@
-"""Durable files: writes that happen wholly or not at all, and the place for caches.
+"""Durable files: writes that happen wholly or not at all, SQLite for many, the place for caches.
 
 Nothing here knows what the files mean.
 """
@@ -6,7 +6,9 @@ Nothing here knows what the files mean.
 from __future__ import annotations
 
 import os
+import sqlite3
 import tempfile
+import time
 from pathlib import Path
 
 
@@ -38,3 +40,21 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def enter_wal(connection: sqlite3.Connection, *, patience: float) -> None:
+    """Let readers of a SQLite file go on while somebody writes, whoever opens it at the same time.
+
+    SQLite's own time-out does not hold while the journal mode changes: it says at once that the
+    file is locked. So the waiting is done here, for `patience` seconds.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)

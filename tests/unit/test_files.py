@@ -1,8 +1,10 @@
 import os
+import sqlite3
+import threading
 
 import pytest
 
-from dreamgym.files import cache_dir, write_atomically
+from dreamgym.files import cache_dir, enter_wal, write_atomically
 
 
 def test_a_write_replaces_the_whole_file(tmp_path):
@@ -31,3 +33,32 @@ def test_the_cache_can_be_moved(tmp_path, monkeypatch):
     monkeypatch.setenv("DREAMGYM_CACHE", str(tmp_path / "c"))
     assert cache_dir("games") == tmp_path / "c" / "games"
     assert cache_dir("games").is_dir()
+
+
+def held(path):
+    """Somebody else's connection, in the middle of a write in the old journal mode."""
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("CREATE TABLE t (x)")
+    other.execute("BEGIN EXCLUSIVE")
+    return other
+
+
+def test_the_journal_mode_changes_once_others_are_done(tmp_path):
+    other = held(tmp_path / "x")
+    mine = sqlite3.connect(tmp_path / "x", timeout=0)
+    later = threading.Timer(0.1, other.execute, ["COMMIT"])
+    later.start()
+    enter_wal(mine, patience=30)
+    later.join()
+    assert mine.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    mine.close()
+    other.close()
+
+
+def test_who_never_lets_go_is_not_waited_for_for_ever(tmp_path):
+    other = held(tmp_path / "x")
+    mine = sqlite3.connect(tmp_path / "x", timeout=0)
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        enter_wal(mine, patience=0.05)
+    mine.close()
+    other.close()

@@ -20,6 +20,7 @@ from typing import Any
 
 from dreamgym.codec import decode, encode
 from dreamgym.errors import LLMRefused, RecordError
+from dreamgym.files import enter_wal
 from dreamgym.llm.prompt import flat_prompt
 from dreamgym.protocols import LLM
 from dreamgym.types import Completion, Request
@@ -235,7 +236,7 @@ class _CacheFile:
         # Autocommit: each answer is its own transaction.
         connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
         try:
-            connection.execute("PRAGMA journal_mode=WAL")
+            enter_wal(connection, patience=_PATIENCE)
             connection.execute("PRAGMA synchronous=NORMAL")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, _FORMAT):

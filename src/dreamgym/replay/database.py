@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 from dreamgym.errors import ReplayError
+from dreamgym.files import enter_wal
 
 Synchronous = Literal["normal", "full"]
 """`normal` survives a crash of any process; `full` also a power cut in the middle of a commit."""
@@ -94,7 +94,7 @@ class Database:
         run(f"PRAGMA synchronous = {self.synchronous}")
         run("PRAGMA cache_size = -65536")
         run("PRAGMA temp_store = memory")
-        self._enter_wal()
+        enter_wal(self._connection, patience=self._wait)
         if run("PRAGMA user_version").fetchone()[0] == 0:
             self._create()
         version = run("PRAGMA user_version").fetchone()[0]
@@ -105,19 +105,6 @@ class Database:
                 f"{self.path} has layout {version}, this DreamGym reads {SCHEMA}; "
                 f"export it with the DreamGym that wrote it and import it here"
             )
-
-    def _enter_wal(self) -> None:
-        # SQLite does not wait for others while it changes the journal mode, so we do.
-        deadline = time.monotonic() + self._wait
-        while True:
-            try:
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                if not busy or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
 
     def _create(self) -> None:
         with self.writing() as connection:
