@@ -14,15 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dreamgym.models.company import whole_steps
 from dreamgym.models.requirement import torch
 
-COLUMN_STEP = 32
-"""Attention looks at whole steps of columns. On a processor, sums then run in the same order for a
-row whatever the longest row beside it is: answers do not change with the company."""
-
-STEADY = 16
-"""A processor's matrix product gives each of at least so many rows the same bits however many there
-are. Fewer take other paths through its library."""
 WORTH_A_CALL = 12_000
 """Looks at filler, token by column, that cost more than a call of their own for rows of another
 size. Looking is most of the work of decoding: short rows should not pay for a long one."""
@@ -312,8 +306,3 @@ def zeros(*size: int) -> torch.Tensor:
 def additive(hidden: torch.Tensor) -> torch.Tensor:
     """Return a mask [rows, tokens, columns] of what is hidden as one to add to scores."""
     return torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf"))[:, None]
-
-
-def whole_steps(columns: int) -> int:
-    """Return the columns that attention looks at where so many are needed."""
-    return -(-columns // COLUMN_STEP) * COLUMN_STEP

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dreamgym.errors import ConfigError
-from dreamgym.models.cache import STEADY, KVCache, Span
+from dreamgym.models.cache import KVCache, Span
 from dreamgym.models.causal import CachedLM, CausalLM
+from dreamgym.models.company import STEADY, filled_up
 from dreamgym.models.drafts import Drafts
 from dreamgym.models.llama import Llama
 from dreamgym.models.quick import QuickLlama
@@ -163,8 +164,9 @@ class _Batch:
     def next_pass(self, positions: int) -> tuple[torch.Tensor, Span, list[list[int]]]:
         """Return the tokens to read next, [rows, tokens], where they go, and which are guesses."""
         guesses = [guess_for(growth, self._drafts) for growth in self._growths]
-        # Among two tokens or more, a token's last bits are always the same.
-        width = max(1 if self._drafts is None else 2, 1 + max(map(len, guesses)))
+        width = 1 + max(map(len, guesses))
+        if self._drafts is not None:
+            width = filled_up(width)
         self._make_room(width)
         tokens = [
             [growth.whole[-1], *guess, *((0,) * (width - 1 - len(guess)))]
@@ -251,7 +253,7 @@ class Decoder:
             self._model,
             chunk_tokens=chunk_tokens,
             memory_bytes=memory_mb * 2**20,
-            least_rows=STEADY if steady and quick is None else 1,
+            least_rows=filled_up(STEADY) if steady and quick is None else 1,
             on_change=None if quick is None else quick.take_weights,
             hold=quick is not None and quick.steady,
         )

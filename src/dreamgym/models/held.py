@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from dreamgym.models.cache import CacheShape, KVCache, whole_steps, zeros
+from dreamgym.models.cache import CacheShape, KVCache, zeros
+from dreamgym.models.company import whole_steps
 from dreamgym.models.requirement import torch
 
 Ids = tuple[int, ...]

@@ -2,8 +2,8 @@
 
 Weights are kept the way products like them, transposed and with the norms' weights taken up;
 results go to memory that is used again; filler is left out of everything but attention. Products
-of this form give a token the same bits in any company of at least two, and so does attention: how
-many tokens go through a pass does not change what comes out (on the processors tried).
+of this form give a token the same bits in any company (see `company.py`), and so does attention:
+how many tokens go through a pass does not change what comes out.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dreamgym.models.cache import COLUMN_STEP, CacheShape, KVCache, Part, Span
+from dreamgym.models.cache import CacheShape, KVCache, Part, Span
+from dreamgym.models.company import accompanied, filled_up, whole_steps
 from dreamgym.models.llama import Llama, attend
 from dreamgym.models.requirement import functional, nn, torch
-
-QUERY_BLOCK = 32
-"""Attention takes queries in blocks of so many, or of a multiple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +66,7 @@ class QuickLlama:
         self._layers: list[_Layer] = []
         self._head = torch.empty(0)
         self._room: dict[str, torch.Tensor] = {}
-        last = model.positions + COLUMN_STEP
-        self._ramp = torch.zeros(2 * last)
+        self._ramp = torch.zeros(model.positions + whole_steps(model.positions))
         self._ramp[model.positions :] = float("-inf")
 
     @property
@@ -116,8 +113,7 @@ class QuickLlama:
         """
         rows, tokens = ids.shape
         real = torch.arange(rows * tokens) if span.real is None else span.real
-        # Among two, also if the other is the token itself.
-        packed = real.expand(2) if len(real) == 1 else real
+        packed = accompanied(real)
         work = self._pass(span, packed, np.bincount(packed.numpy() // tokens, minlength=rows))
         x = torch.index_select(
             self._model.embed.weight, 0, ids.flatten()[packed],
@@ -135,8 +131,8 @@ class QuickLlama:
         wanted = span.asked >= 0
         counts = wanted.sum(1).numpy()
         chosen = (span.asked + torch.arange(rows)[:, None] * tokens)[wanted]
-        if len(chosen) == 1:
-            chosen, counts = chosen.expand(2), 2 * counts
+        chosen = accompanied(chosen)
+        counts[np.flatnonzero(counts)[-1:]] += len(chosen) - counts.sum()
         order = torch.zeros(rows * tokens, dtype=torch.long)
         order[packed] = torch.arange(len(packed))
         few = self._pass(span, chosen, counts)
@@ -157,7 +153,7 @@ class QuickLlama:
             width = int(some.max())
             if not width:
                 continue
-            width += width % QUERY_BLOCK == 1  # a single query takes another path, other last bits
+            width = filled_up(width)
             own = slice(ends[part.start], ends[part.stop])
             places, where = None, positions[own] if span.mask is None else packed[own]
             if own.stop - own.start < len(some) * width:
@@ -182,8 +178,7 @@ class QuickLlama:
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return the scores of every next token for what `hidden` returned, [.., hidden]."""
         flat = hidden.reshape(-1, hidden.shape[-1])
-        pair = flat.expand(2, -1) if len(flat) == 1 else flat
-        scores = (pair @ self._head)[: len(flat)]
+        scores = (accompanied(flat) @ self._head)[: len(flat)]
         return scores.view(*hidden.shape[:-1], self._head.shape[1])
 
     def _attend(

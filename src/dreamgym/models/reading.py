@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dreamgym.models.cache import STEADY, KVCache, Span
+from dreamgym.models.cache import KVCache, Span
 from dreamgym.models.causal import CachedLM
+from dreamgym.models.company import STEADY
 from dreamgym.models.held import HeldRows
 from dreamgym.models.prefix import BLOCK, PrefixMemory
 from dreamgym.models.requirement import torch

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from dreamgym.models.cache import (
-    COLUMN_STEP,
     FILLER,
     TRUNK,
     WORTH_A_CALL,
@@ -15,6 +14,7 @@ from dreamgym.models.cache import (
     Part,
     Span,
 )
+from dreamgym.models.company import COLUMN_STEP
 
 SHAPE = CacheShape(layers=2, heads=1, head_dim=2)
 

@@ -185,7 +185,8 @@ def test_observations_are_never_trained_on(groups):
         learner = Learner(copy.deepcopy(model), UpdatePlan(learning_rate=1e-2))
         learner.improve(Credit(episodes, {}), PolicyObjective(), step=0)
         found.append(weights(learner))
-    assert far(*found) < 1e-6
+    # A slope would move weights by about the rate; Adam magnifies roundings where there is none.
+    assert far(*found) < 1e-4
 
 
 def test_the_temperature_of_the_sampler_is_the_learners(groups):
