@@ -1,4 +1,4 @@
-"""Behaviour policies: expert, random, noisy, probe, wander, and their mix.
+"""Behaviour policies: expert, random, explore, noisy, probe, wander, and their mix.
 
 They act in real environments to record experience, and serve as yardsticks in evaluation. All are
 built on the engine's own expert and know no environment. An agent is made anew for every episode,
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import importlib
 import random
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from dreamgym.agents.near_miss import near_miss
 from dreamgym.errors import AgentError, ConfigError, did_you_mean
@@ -81,6 +83,20 @@ class RandomAgent:
         return Action(_any_admissible(self._rng, task, now))
 
 
+class ExploringAgent:
+    """Does what it has done least in the same state: a record then knows what lies behind it."""
+
+    def __init__(self, env: Env, seed: int) -> None:
+        self._rng = random.Random(seed)
+        self._done: Counter[tuple[str, str]] = Counter()
+
+    async def act(self, task: Task, past: Sequence[Step], now: Observation) -> Action:
+        """Return one of the admissible actions that were done least here, each as likely."""
+        text = _any_admissible(self._rng, task, now, self._done)
+        self._done[now.text, text] += 1
+        return Action(text)
+
+
 class NoisyAgent:
     """An expert with a loose hand: now and then it does something else, then finds its way back."""
 
@@ -120,13 +136,20 @@ class ProbingAgent:
         return await self._inner.act(task, past, now)
 
 
-def _any_admissible(rng: random.Random, task: Task, now: Observation) -> str:
+def _any_admissible(
+    rng: random.Random,
+    task: Task,
+    now: Observation,
+    done: Mapping[tuple[str, str], int] = MappingProxyType({}),
+) -> str:
+    """Return an admissible action, one of those that were done least often in this state."""
     if not now.admissible:
         raise AgentError(f"{task.env} lists no admissible actions; use another policy there")
-    return rng.choice(now.admissible)
+    least = min(done.get((now.text, one), 0) for one in now.admissible)
+    return rng.choice([one for one in now.admissible if done.get((now.text, one), 0) == least])
 
 
-BEHAVIOURS = ("expert", "random", "noisy", "probe", "wander", "mixed")
+BEHAVIOURS = ("expert", "random", "explore", "noisy", "probe", "wander", "mixed")
 """The policies that ship. `probe` and `wander` are `noisy` and `random` with near misses."""
 
 MIX = ("expert", "noisy", "probe", "wander", "probe", "noisy", "probe")
@@ -151,6 +174,7 @@ def make_behaviour(
     shipped = {
         "expert": Behaviour("expert", ExpertAgent),
         "random": Behaviour("random", RandomAgent),
+        "explore": Behaviour("explore", ExploringAgent),
         "noisy": Behaviour(
             "noisy", lambda env, seed: NoisyAgent(env, seed, noise=noise), f"noise={noise}"
         ),

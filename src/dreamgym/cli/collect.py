@@ -24,7 +24,8 @@ Policy = Annotated[
     str | None,
     typer.Option(
         "--policy",
-        help="expert, random, noisy, probe, wander, mixed, module:function, or a model folder.",
+        help="expert, random, explore, noisy, probe, wander, mixed, module:function, or a model "
+        "folder.",
     ),
 ]
 StorePath = Annotated[

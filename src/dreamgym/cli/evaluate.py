@@ -19,7 +19,8 @@ Episodes = Annotated[int | None, typer.Option("--episodes", help="How many tasks
 Policy = Annotated[
     str | None,
     typer.Option(
-        "--policy", help="expert, random, noisy, probe, wander, module:function, or a model folder."
+        "--policy",
+        help="expert, random, explore, noisy, probe, wander, module:function, or a model folder.",
     ),
 ]
 

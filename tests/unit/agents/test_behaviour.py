@@ -47,6 +47,26 @@ def test_the_random_policy_only_does_what_is_accepted():
     assert summarise(play("random")).refused == 0
 
 
+def test_the_explorer_does_everything_once_before_anything_twice():
+    agent = make_behaviour("explore")(0).make(None, 0)
+    here, there = Observation("here", ("a", "b", "c")), Observation("there", ("a",))
+
+    def done(now):
+        return asyncio.run(agent.act(TASK, (), now)).text
+
+    assert {done(here), done(here), done(here)} == {"a", "b", "c"}
+    assert done(there) == done(there) == "a"
+    assert {done(here), done(here), done(here)} == {"a", "b", "c"}
+    assert summarise(play("explore")).refused == 0
+
+
+def test_the_explorer_sees_more_than_chance_does():
+    def seen(policy):
+        return sum(len({s.result.observation.text for s in t.steps}) for t in play(policy))
+
+    assert seen("explore") > seen("random")
+
+
 def test_the_probe_puts_refusals_on_record():
     summary = summarise(play("probe", probe_share=0.6))
     assert 0.45 < summary.refused_share < 0.75
