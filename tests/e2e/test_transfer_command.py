@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import shutil
 import signal
 import sqlite3
@@ -12,6 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from dreamgym.models.checkpoint import load_checkpoint
 
 DREAMGYM = Path(sys.executable).with_name("dreamgym")
 ENVIRONMENT = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
@@ -128,11 +129,13 @@ def test_what_cannot_be_done_is_refused_before_anything_is(place, inside):
 
 
 def test_a_full_disk_stops_a_run_that_goes_on_when_there_is_room(place):
-    def little_room():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
-
+    # By a program in between: what runs between fork and exec may hang where there are threads.
+    little_room = (
+        "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000)); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
     command = words("full", "--world", "real", "--set", "rl.eval_every=0", "--steps", "1")
-    full = run(place, command, check=False, preexec_fn=little_room)
+    full = run(place, [sys.executable, "-c", little_room, *command], check=False)
     assert full.returncode == 1
     assert "File too large" in full.stderr
     assert "--resume --out full goes on from there" in full.stderr
@@ -140,3 +143,20 @@ def test_a_full_disk_stops_a_run_that_goes_on_when_there_is_room(place):
     assert not (place / "full/result.json").exists()
     run(place, [*command, "--resume"])
     assert json.loads((place / "full/result.json").read_text())["steps"] == 1
+
+
+def test_practice_goes_on_with_the_optimiser_of_the_run_before(place):
+    short = ("--world", "real", "--set", "rl.eval_every=0", "--steps", "2")
+    run(place, words("first", *short))
+    warm = (*short, "--set", "rl.continued=true")
+    run(place, [word if word != "start" else "first" for word in words("second", *warm)])
+    learnt = [
+        sum("actor/pg_loss" in row for row in metrics(place / name).values())
+        for name in ("first", "second")
+    ]
+    assert learnt[0] > 0, "else there is nothing to go on with"
+    moments = load_checkpoint(place / "second/checkpoints").tensors
+    counts = {int(moments[name]) for name in moments if name.startswith("adam/step/")}
+    assert counts == {2 * sum(learnt)}, "two updates of each step"
+    refused = run(place, words("third", *warm), check=False)
+    assert refused.returncode == 2 and "rl.continued" in refused.stderr

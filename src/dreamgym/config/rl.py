@@ -38,9 +38,14 @@ class RlConfig:
     """Episodes that the dream gives up, as it does not know or finds no words: left-out of all
     comparisons, or with no-reward."""
     learning_rate: float = 3e-4
-    """Its top; it stays there."""
+    """Its top; it stays there until the cooldown."""
     warmup_steps: int = 5
     """Steps over which it rises to its top."""
+    cooldown_steps: int = 0
+    """The last steps, over which it falls again; what comes for real after a dream has none."""
+    continued: bool = False
+    """Go on with the optimiser, and the critic, that the run given with --from ended with; else new
+    ones, whose first steps are as long for noise as for a slope."""
     epochs: int = 1
     """Times that a step's episodes are gone through."""
     minibatches: int = 2
@@ -134,15 +139,17 @@ class RlConfig:
         if self.rounds > 1:
             self._check_rounds()
 
-    def after_a_dream(self, real_steps: int) -> RlConfig:
+    def after_a_dream(self, real_steps: int, *, continued: bool = False) -> RlConfig:
         """Return how to go on for real, on a small budget, from the policy that a dream left.
 
-        The optimiser is a new one and warms up over two steps: one where the policy was, one for
-        real. Half the rate: what is learnt already is to stay.
+        After one more step in the dream. A new optimiser warms up over two steps, that one and one
+        for real, to half the rate: what is learnt already is to stay. A `continued` one is warm,
+        and a quarter is what a policy that has cooled down was seen to bear.
         """
         return replace(
-            self, steps=1, switch_step=1, real_steps=real_steps,
-            warmup_steps=min(2, self.warmup_steps), learning_rate=self.learning_rate / 2,
+            self, steps=1, switch_step=1, real_steps=real_steps, continued=continued,
+            warmup_steps=0 if continued else min(2, self.warmup_steps), cooldown_steps=0,
+            learning_rate=self.learning_rate / (4 if continued else 2),
         )  # fmt: skip
 
     def _check_transfer(self) -> None:
@@ -211,6 +218,6 @@ _COUNTS = (
     "watch_episodes", "rounds", "refit_steps",
 )  # fmt: skip
 _NOT_NEGATIVE = (
-    "warmup_steps", "kl", "kl_stop", "entropy", "invalid_penalty", "eval_every", "threads",
-    "then_real", "real_steps", "switch_step", "watch_wins",
+    "warmup_steps", "cooldown_steps", "kl", "kl_stop", "entropy", "invalid_penalty", "eval_every",
+    "threads", "then_real", "real_steps", "switch_step", "watch_wins",
 )  # fmt: skip

@@ -47,7 +47,8 @@ class CollectConfig:
     tasks: int = 0
     """Use only so many tasks of the split, so that each is played several times; 0 means all."""
     policy: str = "mixed"
-    """Who acts: expert, random, noisy, probe, wander, mixed, `module:function`, a model folder."""
+    """Who acts: expert, random, explore, noisy, probe, wander, mixed, `module:function`, or a model
+    folder."""
     noise: float = 0.3
     """The share of random actions of the noisy policy."""
     probe_share: float = 0.6
@@ -80,7 +81,8 @@ class EvalConfig:
     episodes: int = 100
     """How many tasks, each played once."""
     policy: str = "expert"
-    """Who acts: expert, random, noisy, probe, wander, `module:function`, or a model folder."""
+    """Who acts: expert, random, explore, noisy, probe, wander, `module:function`, or a model
+    folder."""
     max_steps: int = 50
     """Steps after which an episode is cut off and counts as not achieved."""
     overlap: bool = True

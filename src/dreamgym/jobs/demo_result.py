@@ -210,7 +210,7 @@ def _summary(outcome: DemoOutcome) -> str:
         f"{used['offline']:,} real transitions. The audit took {used['audit']:,}, looks and "
         f"evaluations {used['evaluation']:,}. All stages together: {seconds / 60:.1f} minutes. "
         "Sim-to-real goes on from the policy that the dream left, so its curves begin there. "
-        "What stands at the top, and the curves, are from shorter looks on the way."
+        "The curves are from shorter looks on the way."
     )
     stopped = "".join(f"<li>{escape(reason)}</li>" for reason in outcome.reasons)
     shut = f"<div class='verdict shut'>Nothing was trained: <ul>{stopped}</ul></div>"

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,18 @@ from dreamgym.experience.task_prompt import Job
 from dreamgym.models.sft_plan import SftPlan, SftProgress, SftResult
 from dreamgym.replay import ExperienceStore
 from dreamgym.runs import RunDir
-from dreamgym.train.experience_fit import Pupil, learn, make_pupil, split_off
+from dreamgym.train.experience_fit import (
+    MOST_HELD_OUT,
+    Pupil,
+    learn,
+    make_pupil,
+    split_off,
+    spread,
+)
 from dreamgym.train.lessons import (
     SPANS,
     TASK_SPANS,
+    as_many_as_used,
     is_hard,
     make_lessons,
     with_ending_share,
@@ -32,7 +41,7 @@ from dreamgym.train.lessons import (
 from dreamgym.train.renamed_lessons import with_renamed_share
 from dreamgym.train.renaming import find_names
 from dreamgym.train.task_lessons import TaskLesson, make_task_lessons, task_lesson_count
-from dreamgym.types import Source, Split, Trajectory
+from dreamgym.types import Source, Split, Trajectory, Transition
 
 MOST_HELD_OUT_TASKS = 100
 """Lessons about tasks on the held-out curve."""
@@ -78,9 +87,8 @@ def run_fit(
             config.fit.model,
             lessons.learnt,
             switches=switches,
-            vocabulary=config.fit.vocabulary,
-            seed=config.seed,
-        )
+            vocabulary=config.fit.vocabulary, seed=config.seed, also=lessons.texts,
+        )  # fmt: skip
     finally:
         store.close()
 
@@ -111,7 +119,7 @@ def run_fit(
         recorded=lessons.recorded,
         lessons=len(lessons.steps),
         task_lessons=len(lessons.tasks),
-        hard_share=sum(is_hard(one.transition) for one in lessons.steps) / len(lessons.steps),
+        hard_share=lessons.hard_share,
         result=result,
         seconds=time.monotonic() - started,
     )
@@ -129,6 +137,12 @@ class _Lessons:
     held_out: list[Lesson | TaskLesson]
     known: KnownKinds
     recorded: int
+    texts: tuple[str, ...]
+    """What is on record: a dream may meet any of it, also what no lesson is made of."""
+
+    @property
+    def hard_share(self) -> float:
+        return sum(is_hard(one.transition) for one in self.steps) / len(self.steps)
 
     @property
     def learnt(self) -> list[Lesson | TaskLesson]:
@@ -160,19 +174,26 @@ def _lessons(
     # Chosen before anything is looked up, which takes most of the time before training.
     chosen = with_hard_share(made, fit.refused_share, seed=config.seed)
     chosen = with_ending_share(chosen, fit.ending_share, seed=config.seed)
-    kept = [one for each in held for one in each.transitions()]
-    wanted = {one.id for one in (*chosen, *kept)}
-    found: list[Lesson] = []
+    kept = spread([one for each in held for one in each.transitions()], MOST_HELD_OUT)
     with store.snapshot(env=env) as memory:
-        for lesson in make_lessons(
-            [*learnt, *held],
+        make = partial(
+            make_lessons,
             memory=memory,
             references=config.dream.references,
             forget=fit.forget_share,
             thin=fit.thin_share,
             goals=known.goals if config.dream.hints else None,
-            only=wanted,
-        ):
+        )
+        chosen = as_many_as_used(
+            chosen,
+            lambda some: make(_of(learnt, some), only={one.id for one in some}),
+            tokens=fit.steps * fit.tokens_per_step,
+            switches=dreams.switches_of(config.dream),
+            seed=config.seed,
+        )
+        wanted = (*chosen, *kept)
+        found: list[Lesson] = []
+        for lesson in make(_of([*learnt, *held], wanted), only={one.id for one in wanted}):
             found.append(lesson)
             if len(found) % 200 == 0 or len(found) == len(wanted):
                 on_lessons(len(found), len(wanted))
@@ -180,9 +201,19 @@ def _lessons(
     if fit.rename_share:
         steps = with_renamed_share(steps, find_names(learnt), fit.rename_share, seed=config.seed)
     tasks, held_tasks = _task_lessons(config, learnt, held, beside=len(steps))
-    return _Lessons(
-        steps, tasks, [*found[len(chosen) :], *held_tasks], known, len(made) + len(kept)
+    recorded_steps = sum(len(one.steps) for one in (*learnt, *held))
+    texts = dict.fromkeys(
+        text for one in made for text in (one.goal, one.state, one.action, one.next_state)
     )
+    return _Lessons(
+        steps, tasks, [*found[len(chosen) :], *held_tasks], known, recorded_steps, tuple(texts)
+    )
+
+
+def _of(trajectories: Sequence[Trajectory], steps: Sequence[Transition]) -> list[Trajectory]:
+    """Return the trajectories that these steps are of."""
+    wanted = {one.trajectory_id for one in steps}
+    return [one for one in trajectories if one.id in wanted]
 
 
 def _task_lessons(

@@ -26,7 +26,7 @@ from dreamgym.jobs.enrich import GrowingMemory
 from dreamgym.jobs.familiar import familiar
 from dreamgym.jobs.practice import Grounds, make_probe, open_grounds
 from dreamgym.jobs.train import save_policy
-from dreamgym.jobs.trainee import load_start, make_trainee
+from dreamgym.jobs.trainee import CHECKPOINTS, load_start, make_trainee
 from dreamgym.jobs.watch import make_watch
 from dreamgym.models.as_llm import LocalLLM
 from dreamgym.models.checkpoint import load_checkpoint
@@ -41,7 +41,6 @@ BEST = "best"
 """The folder, inside the run, of the policy that looks at reality found best."""
 MEMORY = "memory.sqlite"
 """Inside the run: what a dream remembers with that remembers what is dreamt."""
-CHECKPOINTS = "checkpoints"
 OnRow = Callable[[Progress, dict[str, float]], None]
 
 
@@ -182,6 +181,7 @@ def loop_plan(config: RunConfig) -> LoopPlan:
         ),
         learning_rate=wanted.learning_rate,
         warmup_steps=wanted.warmup_steps,
+        cooldown_steps=wanted.cooldown_steps,
         probe_every=wanted.eval_every or 1,
         checkpoint_every=wanted.checkpoint_every,
         real_steps=wanted.real_steps,

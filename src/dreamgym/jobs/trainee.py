@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from pathlib import Path
 
 from dreamgym import build
 from dreamgym.agents.behaviour import Behaviour
@@ -13,7 +14,9 @@ from dreamgym.config import RunConfig
 from dreamgym.errors import ConfigError
 from dreamgym.jobs.train import lora_of, make_card
 from dreamgym.models.as_llm import LocalLLM
+from dreamgym.models.checkpoint import load_checkpoint
 from dreamgym.models.load import load_model, load_tokenizer
+from dreamgym.models.requirement import torch
 from dreamgym.models.smollm2 import SMOLLM2
 from dreamgym.train.algorithms import Algorithm, Gigpo, Grpo, Ppo, Rloo
 from dreamgym.train.critic import make_critic
@@ -23,6 +26,9 @@ from dreamgym.train.objectives import PolicyObjective
 from dreamgym.train.policy_fit import PolicyModel, policy_folder
 from dreamgym.train.update import Learner, UpdatePlan
 from dreamgym.types import derive_seed, digest
+
+CHECKPOINTS = "checkpoints"
+"""The folder, inside a run, of what it goes on from."""
 
 
 def load_start(config: RunConfig) -> tuple[PolicyModel, PolicyCard]:
@@ -76,10 +82,37 @@ def make_trainee(
         # Before any checkpoint is loaded: the policy that it all began with.
         reference=copy.deepcopy(model) if wanted.kl else None,
     )
+    if wanted.continued:
+        go_on(learner, Path(config.policy.model.partition("?")[0]))
     # Part of the names of its episodes: those of another training are others, whatever the seeds.
     told_apart = digest(f"{config.policy.model}|{config.train.algo}|{config.rl}|{config.seed}")
     behaviour = Behaviour("policy", build.make_model_agents(llm, card), settings=told_apart)
     return Trainee(behaviour, build.make_writer(llm, card), learner, algorithm, objective)
+
+
+def go_on(learner: Learner, run: Path) -> None:
+    """Take over the optimiser, and the critic, that another run ended with."""
+    found = load_checkpoint(run / CHECKPOINTS)
+    if found is None:
+        raise ConfigError(
+            f"rl.continued goes on with the optimiser that {run} ended with, but there is no "
+            "checkpoint of it: name the folder of a run that learnt by trial with --from"
+        )
+    now, then = (
+        {name: one for name, one in tensors.items() if name.startswith("model/")}
+        for tensors in (learner.tensors(), found.tensors)
+    )
+    if now.keys() != then.keys():
+        raise ConfigError(
+            f"rl.continued: {run} learnt by another algorithm. Go on from it with a new optimiser "
+            "(--set rl.continued=false)"
+        )
+    if any(not torch.equal(now[name], then[name]) for name in now if "/policy." in name):
+        raise ConfigError(
+            f"rl.continued: the policy of {run} is not the one of its last checkpoint. Go on from "
+            "it with a new optimiser (--set rl.continued=false)"
+        )
+    learner.load_tensors(found.tensors)
 
 
 def make_algorithm(config: RunConfig) -> Algorithm:

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from dreamgym.errors import ConfigError
 from dreamgym.experience.placeholders import PLACEHOLDERS
@@ -27,6 +28,7 @@ from dreamgym.train.lessons import encode, lesson_texts, packed
 from dreamgym.train.task_lessons import TaskLesson
 from dreamgym.types import Trajectory, derive_seed
 
+T = TypeVar("T")
 MOST_HELD_OUT = 600
 """Steps on the held-out curve: enough to see a difference of a few per cent, and quick."""
 
@@ -63,11 +65,16 @@ def make_pupil(
     switches: Switches,
     vocabulary: int,
     seed: int,
+    also: Iterable[str] = (),
 ) -> Pupil:
-    """Make a small model with a vocabulary of these lessons, or load a model folder."""
+    """Make a small model with a vocabulary of these lessons, or load a model folder.
+
+    `also` are texts that the model will meet though no lesson has them.
+    """
     if name in PRESETS:
+        texts = lesson_texts(lessons, style=Style.COMPACT, switches=switches)
         tokenizer = train_word_tokenizer(
-            lesson_texts(lessons, style=Style.COMPACT, switches=switches),
+            [*texts, *also],
             special=[mark for mark in (*MARKS, *PLACEHOLDERS) if mark != END],
             vocab_size=vocabulary,
         )
@@ -102,12 +109,11 @@ def learn(
     steps, tasks = _by_kind(lessons)
     learnt = tokens(steps)
     usual = statistics.median_low(len(one.ids) for one in learnt)
-    held_steps, held_tasks = _by_kind(held_out)
     return fit(
         pupil.model,
         [*learnt, *packed(tokens(tasks), length=usual)],
         plan=plan,
-        held_out=tokens([*spread(held_steps, MOST_HELD_OUT), *held_tasks]),
+        held_out=tokens(held_out),
         folder=folder,
         on_progress=on_progress,
     )
@@ -118,8 +124,8 @@ def _by_kind(lessons: Sequence[Lesson | TaskLesson]) -> tuple[list[Lesson], list
     return steps, [one for one in lessons if isinstance(one, TaskLesson)]
 
 
-def spread(lessons: Sequence[Lesson], most: int) -> list[Lesson]:
-    """Return at most so many lessons, evenly taken."""
-    if len(lessons) <= most:
-        return list(lessons)
-    return [lessons[number * len(lessons) // most] for number in range(most)]
+def spread(found: Sequence[T], most: int) -> list[T]:
+    """Return at most so many, evenly taken."""
+    if len(found) <= most:
+        return list(found)
+    return [found[number * len(found) // most] for number in range(most)]

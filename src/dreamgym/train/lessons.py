@@ -7,9 +7,10 @@ own label, so that their losses can be told apart.
 
 from __future__ import annotations
 
+import math
 import random
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -33,6 +34,9 @@ TASK_SPANS = {**SPANS, "task": 0.5}
 stays high whatever is learnt; at full weight that noise is felt by the steps."""
 _LABEL = {name: number for number, name in enumerate(TASK_SPANS, start=1)}
 _QUERIES_AT_ONCE = 256
+_WORD = re.compile(r"\w+")
+_MEASURED = 256
+"""Lessons that are made to see how long they are."""
 _SEAM = re.compile("(" + "|".join(map(re.escape, MARKS)) + ")")
 _FULL_SEAM = re.compile(r"(?is)(<think>.*?</think>|<(?:edit|next_state)>.*?</(?:edit|next_state)>)")
 
@@ -180,6 +184,31 @@ def with_ending_share(
     rng = random.Random(derive_seed(seed, "ending share"))
     kept = {one.id for one in rng.sample(others, max(1, wanted))}
     return [one for one in steps if one.done or one.id in kept]
+
+
+def as_many_as_used(
+    steps: Sequence[Transition],
+    make: Callable[[Sequence[Transition]], Iterable[Lesson]],
+    *,
+    tokens: int,
+    switches: Switches,
+    seed: int,
+) -> Sequence[Transition]:
+    """Return a draw of steps, as many as so many tokens of training get to see; at 0, all.
+
+    A record may hold ten times that, and making a lesson of a step takes nearly as long as learning
+    it. Some are made to see how long they are, in words; a word is one token or more.
+    """
+    if not tokens or len(steps) <= _MEASURED:
+        return steps
+    rng = random.Random(derive_seed(seed, "as many as used"))
+    few = list(make(rng.sample(steps, _MEASURED)))
+    texts = lesson_texts(few, style=Style.COMPACT, switches=switches)
+    words = sum(len(_WORD.findall(text)) for text in texts) / len(few)
+    if len(steps) <= (most := max(_MEASURED, math.ceil(tokens / words))):
+        return steps
+    kept = {one.id for one in rng.sample(steps, most)}
+    return [one for one in steps if one.id in kept]
 
 
 def lesson_texts(

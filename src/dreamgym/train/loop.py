@@ -132,6 +132,8 @@ class LoopPlan:
     learning_rate: float = 3e-4
     warmup_steps: int = 5
     """Steps over which the learning rate rises; then it stays."""
+    cooldown_steps: int = 0
+    """The last of `steps`, over which it falls again."""
     probe_every: int = 10
     """Steps between looks at reality; the first is before any step, the last after all."""
     checkpoint_every: int = 1
@@ -162,7 +164,10 @@ class LoopPlan:
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step."""
-        return self.learning_rate * min(1.0, (step + 1) / max(1, self.warmup_steps))
+        rising = (step + 1) / max(1, self.warmup_steps)
+        # Steps for real after a dream come after all others: they are as many as can be paid for.
+        falling = (self.steps - step) / (self.cooldown_steps + 1) if step < self.steps else 1.0
+        return self.learning_rate * min(1.0, rising, falling)
 
 
 OnRow = Callable[[Progress, Figures], None]

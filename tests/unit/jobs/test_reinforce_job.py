@@ -17,8 +17,9 @@ from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import Style
 from dreamgym.experience.world import DreamWorld
 from dreamgym.jobs.reinforce import check_world_gate, loop_plan
-from dreamgym.jobs.trainee import load_start, make_algorithm
+from dreamgym.jobs.trainee import CHECKPOINTS, go_on, load_start, make_algorithm
 from dreamgym.models.as_llm import LocalLLM
+from dreamgym.models.checkpoint import Checkpoint, save_checkpoint
 from dreamgym.models.llama import Llama
 from dreamgym.models.llama_files import LlamaShape
 from dreamgym.models.start import set_start_weights
@@ -26,6 +27,7 @@ from dreamgym.models.tokenizer import train_word_tokenizer
 from dreamgym.rollout.collect import Answerer
 from dreamgym.rollout.groups import GroupPlan
 from dreamgym.train.algorithms import Grpo, Ppo
+from dreamgym.train.critic import make_critic
 from dreamgym.train.loop import LoopPlan, Practice, Trainee, UniformTasks, run_loop
 from dreamgym.train.update import Learner, UpdatePlan
 from dreamgym.types import Observation, Opening, Source, Split, Task
@@ -115,3 +117,45 @@ def test_settings_reach_the_parts(tmp_path):
         make_algorithm(settings("rl.group_size=1"))
     with pytest.raises(ConfigError, match="starts from a policy"):
         load_start(settings("policy.model='1m'"))
+
+
+def learner_after(updates, *, critic=True, seed=0):
+    """A learner after some updates along the same slope, and its model."""
+    import torch
+
+    model = Llama(LlamaShape(20, hidden=32, layers=1, heads=2, inner=64, positions=32))
+    set_start_weights(model, seed=seed, copying=False)
+    learner = Learner(model, UpdatePlan(), critic=make_critic(model, seed=1) if critic else None)
+    for _ in range(updates):
+        for weight in learner._trained.values():
+            weight.grad = torch.ones_like(weight)
+        learner._optimizer.step()
+    return learner, model
+
+
+def test_a_run_goes_on_with_the_optimiser_and_the_critic_of_another(tmp_path):
+    import torch
+
+    before, model = learner_after(3)
+    save_checkpoint(tmp_path / CHECKPOINTS, Checkpoint(3, before.tensors(), {}))
+    after, other = learner_after(0)
+    other.load_state_dict(model.state_dict())
+    go_on(after, tmp_path)
+    left, right = before.tensors(), after.tensors()
+    assert left.keys() == right.keys()
+    assert any(name.startswith("adam/") for name in left) and "model/head.out.weight" in left
+    assert all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_what_cannot_go_on_is_refused(tmp_path):
+    before, model = learner_after(2)
+    learner, other = learner_after(0)
+    with pytest.raises(ConfigError, match="no checkpoint of it"):
+        go_on(learner, tmp_path)
+    save_checkpoint(tmp_path / CHECKPOINTS, Checkpoint(2, before.tensors(), {}))
+    with pytest.raises(ConfigError, match="not the one of its last checkpoint"):
+        go_on(learner, tmp_path)
+    without, other = learner_after(0, critic=False)
+    other.load_state_dict(model.state_dict())
+    with pytest.raises(ConfigError, match="another algorithm"):
+        go_on(without, tmp_path)

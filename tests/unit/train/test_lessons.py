@@ -1,5 +1,6 @@
 """Lessons: what is shown, what is learnt and under which label."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from dreamgym.models.tokenizer import END, train_word_tokenizer
 from dreamgym.replay import open_store
 from dreamgym.train.lessons import (
     SPANS,
+    as_many_as_used,
     encode,
     is_hard,
     lesson_texts,
@@ -205,3 +207,26 @@ def test_a_share_of_zero_takes_all_as_recorded(steps):
     assert with_hard_share(steps, 0.0, seed=0) == steps
     hard = [one for one in steps if is_hard(one)]
     assert with_hard_share(hard, 0.5, seed=0) == hard, "there is no other kind to mix with"
+
+
+def test_no_more_lessons_are_made_than_training_sees(recorded, monkeypatch):
+    monkeypatch.setattr("dreamgym.train.lessons._MEASURED", 8)
+    steps = [step for one in recorded for step in one.transitions()]
+    made = []
+
+    def make(some):
+        made.append(len(some))
+        wanted = {one.id for one in some}
+        return make_lessons(recorded, memory=None, references=0, only=wanted)
+
+    def used(tokens, seed=0):
+        return as_many_as_used(steps, make, tokens=tokens, switches=SWITCHES, seed=seed)
+
+    assert used(0) is steps and not made, "without an end to training, all are needed"
+    assert used(10**6) is steps and made == [8]
+    texts = list(lesson_texts(make(steps), style=Style.COMPACT, switches=SWITCHES))
+    words = sum(len(re.findall(r"\w+", text)) for text in texts) / len(steps)
+    few = used(round(words * 20))
+    assert 15 <= len(few) <= 25 < len(steps)
+    assert few == used(round(words * 20)) != used(round(words * 20), seed=1)
+    assert [one for one in steps if one in few] == few, "in the order of the record"

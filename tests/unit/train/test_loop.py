@@ -151,3 +151,10 @@ def test_wrong_plans_are_refused():
         UniformTasks([])
     with pytest.raises(ConfigError, match="groups is 0"):
         LoopPlan(1, groups=0)
+
+
+def test_the_rate_rises_stays_and_falls_by_hand():
+    plan = LoopPlan(6, learning_rate=1.0, warmup_steps=2, cooldown_steps=3)
+    assert [plan.rate(step) for step in range(6)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25]
+    assert plan.rate(6) == 1.0, "for real after the dream nothing is to fall"
+    assert LoopPlan(6, learning_rate=1.0, warmup_steps=2).rate(5) == 1.0
