@@ -88,6 +88,11 @@ class Ground:
             last = self.collect(
                 "walks", "--policy", "random", *self._of_dev(self.scale.walks), onto=last
             )
+        if self.scale.explored and not kind.transitions:
+            count = self.scale.explored * self.place.tasks
+            last = self.collect(
+                "explored", "--policy", "explore", *self._of_train(count), onto=last
+            )
         if not (kind.own and self.place.own):
             return last
         count = round(kind.transitions / 2 / self.place.lengths[1]) or self.place.own
@@ -143,13 +148,15 @@ class Ground:
     ) -> Stage:
         """Return a training by trial, from the start or from another policy."""
         scale, start = self.scale, begin_with or self.start()
+        cooled = [f"rl.cooldown_steps={steps // 3}"] if scale.cooled and not begin_with else []
         return self.stage(
             name, "train", "--algo", algo, "--from", Inside(start), "--steps", str(steps),
             *words,
-            *settings("rl.threads=1", f"rl.max_steps={self.place.turns}", *self.place.rl,
+            *settings("rl.threads=1", f"rl.max_steps={self.place.turns}",
+                      *scale.practice(self.place),
                       f"rl.eval_every={scale.look_every}",
                       f"rl.eval_episodes={scale.look_episodes}", "rl.eval_greedy=false"),
-            *self._quick("rl"),
+            *settings(*cooled), *self._quick("rl"),
             *last,
         )  # fmt: skip
 
@@ -164,10 +171,12 @@ class Ground:
     def onwards(self, name: str, algo: str, dreamt: Stage, *, gate: bool) -> Stage:
         """Return a training that goes on for real, on a small budget, from what a dream left."""
         real = ("--then-real", str(self.scale.budget(self.place)))
-        how = RlConfig(learning_rate=RATE).after_a_dream(self.scale.s2r_steps)
+        scale = self.scale
+        how = RlConfig(learning_rate=RATE).after_a_dream(scale.s2r_steps, continued=scale.cooled)
         slow = settings(
             f"rl.switch_step={how.switch_step}", f"rl.real_steps={how.real_steps}",
             f"rl.warmup_steps={how.warmup_steps}", f"rl.learning_rate={how.learning_rate:g}",
+            *(["rl.continued=true"] if how.continued else []),
         )  # fmt: skip
         return self.trial(
             name,

@@ -104,16 +104,24 @@ def _needed_table(table: BenchTable) -> list[str]:
         real = f"{algo}-real"
         if how not in ("dream", "s2r") or real not in table.suite.arms:
             continue
-        for env, seed, level, online in table.needed(arm, by=real):
-            shown = "never" if online is None else f"{online:,.0f}"
-            rows.append(_row([arm, env, str(seed), f"{level:.2f}", real, shown]))
+        for one in table.needed(arm, by=real):
+            ended = one.ended
+            shown = ["never" if one.online is None else f"{one.online:,.0f}"]
+            shown += ["" if one.times is None else f"{one.times:.1f}"]
+            shown += ["" if one.seconds is None else f"{one.seconds / 60:.1f}"]
+            own = [f"{one.level:.2f}", f"{ended.online:,}", f"{ended.seconds / 60:.1f}"]
+            rows.append(_row([arm, ended.env, str(ended.seed), *own, *shown]))
     if not rows:
         return []
-    head = ["arm", "in", "seed", "its last look", "reached by", "after online transitions"]
+    head = [
+        "arm", "in", "seed", "its last look", "its online transitions", "its minutes",
+        "real practice: online transitions", "times as many", "minutes of practice",
+    ]  # fmt: skip
     words = (
-        "Looks at dev tasks while training: when real practice first came to where an arm ended."
+        "Looks at dev tasks while training: what real practice by the same algorithm needed to "
+        "come to where an arm ended."
     )
-    return [words, "", _row(head), "|" + "---|" * 6, *rows, ""]
+    return [words, "", _row(head), "|" + "---|" * len(head), *rows, ""]
 
 
 def _ratios(table: BenchTable) -> list[str]:

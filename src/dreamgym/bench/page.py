@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
+from dreamgym.bench.suite import Suite
+from dreamgym.bench.suites import TO
 from dreamgym.bench.table import BenchTable
 from dreamgym.eval.seeds import Spread, p_words
 from dreamgym.page import interval_bar, note, section, table
@@ -21,7 +23,20 @@ def suite_page(found: BenchTable, root: Path) -> str:
         trained,
         title=f"Bench {suite.name}",
         extra=(_arms(found), _comparisons(found), _predictors(found)),
+        names=_names(suite, root),
     )
+
+
+def _names(suite: Suite, root: Path) -> dict[Path, str]:
+    """Return what each training is called: the arms that it ends in, and where, if in several."""
+    ends: dict[Path, dict[str, None]] = {}
+    several = len({env.partition(TO)[0] for env in suite.envs}) > 1
+    for cell in suite.cells:
+        trained = [stage for stage in cell.stages if stage.words[0] == "train"]
+        if trained:
+            name = f"{cell.arm}, {cell.env.partition(TO)[0]}" if several else cell.arm
+            ends.setdefault(trained[-1].folder(root), {})[name] = None
+    return {folder: " and ".join(names) for folder, names in ends.items()}
 
 
 def _arms(found: BenchTable) -> str:
@@ -38,7 +53,8 @@ def _arms(found: BenchTable) -> str:
                     )
                 )  # fmt: skip
     head = ("arm", "in", "real success, 95 % interval", "", "seeds", "online real transitions")
-    words = f"{found.suite.about} On held-out real tasks; t intervals over seeds."
+    about = found.suite.about.replace("`", "")
+    words = f"{about} On held-out real tasks; t intervals over seeds."
     return section("All arms", note(words), table(head, rows)) if rows else ""
 
 

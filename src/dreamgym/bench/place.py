@@ -54,11 +54,6 @@ class Place:
     lengths: tuple[float, float] = (12.0, 15.0)
     """Turns of a recorded episode on average: of the mixed policies, and of the start."""
 
-    @property
-    def rl(self) -> tuple[str, ...]:
-        """How it is practised, in a dream and for real."""
-        return (f"rl.groups={self.groups}", f"rl.learning_rate={RATE:g}", "rl.kl=0")
-
 
 PLACES = {
     one.name: one
@@ -152,6 +147,13 @@ class Scale:
     most_episodes: int = ANY
     most_updates: int = ANY
     """Of the start, and of the fit."""
+    most_groups: int = ANY
+    """Tasks per step of practice."""
+    cooled: bool = False
+    """Whether the rate falls over the last third of all practice, in dreams and for real, and
+    sim-to-real goes on with the optimiser that the dream left."""
+    explored: int = 0
+    """Episodes of `explore` on record of each train task that a dream learns from."""
     gate: bool = True
     """Whether a dream must pass its audit; off at sizes at which none could."""
     look_every: int = 10
@@ -159,13 +161,21 @@ class Scale:
     quick: tuple[str, ...] = ()
     """Settings of every training and fit."""
 
+    def practice(self, place: Place) -> tuple[str, ...]:
+        """Return how a place is practised, in a dream and for real."""
+        return (f"rl.groups={self.groups(place)}", f"rl.learning_rate={RATE:g}", "rl.kl=0")
+
+    def groups(self, place: Place) -> int:
+        """Return the tasks per step of practice."""
+        return min(place.groups, self.most_groups)
+
     def budget(self, place: Place) -> int:
         """Return the real transitions that sim-to-real may take.
 
         Real practice plays `real_steps` times all groups, and no episode is shorter on average than
         an expert's: what it makes is at least 16 times as much, whatever it learns.
         """
-        least = self.real_steps * place.groups * GROUP_SIZE * place.shortest
+        least = self.real_steps * self.groups(place) * GROUP_SIZE * place.shortest
         return self.then_real or least // 16
 
 
@@ -179,7 +189,24 @@ SCALES = {
             quick=("rl.groups=2", "rl.group_size=4", "rl.warmup_steps=1", "fit.tokens_per_step=768",
                    "train.tokens_per_step=768", "policy.vocabulary=600", "fit.eval_every=10"),
         ),
+        # For suites of many dreams: fits of half the length, practice on half the tasks per step.
+        Scale(
+            "brief", rl_steps=10, real_steps=20, s2r_steps=2, judged=100, held=60, sft_steps=100,
+            dpo_steps=20, most_updates=200, most_groups=8, explored=2,
+        ),
+        # Without explorers on record a dream may punish curiosity: what `medium` is compared with.
         Scale("small", rl_steps=12, real_steps=24, s2r_steps=2, judged=200, look_every=6),
-        Scale("full", rl_steps=24, real_steps=48, s2r_steps=4, judged=200, look_episodes=100),
+        Scale(
+            "medium", rl_steps=24, real_steps=24, s2r_steps=2, judged=200, look_every=6, explored=2,
+        ),
+        # A dream's steps cost nothing real, so it need not stop where real practice must.
+        Scale(
+            "long", rl_steps=60, real_steps=24, s2r_steps=2, judged=200, look_every=6, explored=2,
+            cooled=True,
+        ),
+        Scale(
+            "full", rl_steps=60, real_steps=48, s2r_steps=4, judged=200, look_episodes=100,
+            explored=2, cooled=True,
+        ),
     )
 }  # fmt: skip

@@ -103,6 +103,12 @@ class Cell:
     """Whether the start counts where that audit shuts the gate: nobody would have trained."""
 
     @property
+    def key(self) -> str:
+        """Changes with every stage behind it, and with how it counts; not with its name."""
+        ends = [end.key if end is not None else "" for end in (self.last, self.start, self.audit)]
+        return digest("\n".join([*ends, str(self.gated)]), size=6)
+
+    @property
     def stages(self) -> tuple[Stage, ...]:
         """All that it needs, each once, none before what it needs itself."""
         found: dict[str, Stage] = {}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dreamgym.bench.predict import Audited, Predictor, audit_figures, rank_predictors
 from dreamgym.bench.run import TIMES
 from dreamgym.bench.suite import Cell, Stage, Suite
 from dreamgym.eval.seeds import Paired, Spread, across_seeds, compare_paired
-from dreamgym.report.record import read_run
+from dreamgym.report.record import RunRecord, read_run
 from dreamgym.runs import read_json_lines
 
 
@@ -49,6 +50,30 @@ class CellResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Needed:
+    """What one arm needed to come to where another ended, by looks at reality."""
+
+    ended: CellResult
+    """The other; its last look is the level."""
+    online: float | None
+    """Real transitions practised on at the first look that reached the level; None if none did."""
+    seconds: float | None
+    """Of practice until then."""
+
+    @property
+    def level(self) -> float:
+        """The success that was to be reached."""
+        return self.ended.looks[-1][1]
+
+    @property
+    def times(self) -> float | None:
+        """How many online transitions it needed for each one of the other, which had some."""
+        if self.online is None or not self.ended.online:
+            return None
+        return self.online / self.ended.online
+
+
+@dataclass(frozen=True, slots=True)
 class BenchTable:
     """A suite's figures."""
 
@@ -79,20 +104,17 @@ class BenchTable:
             return None
         return compare_paired([one or 0.0 for one, _ in both], [two or 0.0 for _, two in both])
 
-    def needed(self, level_of: str, by: str) -> list[tuple[str, int, float, float | None]]:
-        """Return what one arm needed to come to where another ended, by looks at reality.
-
-        Of each environment and seed: the level, and the online transitions at the first look that
-        reached it, or None where none did.
-        """
+    def needed(self, level_of: str, by: str) -> list[Needed]:
+        """Return what one arm needed to come to where another ended, of each column and seed."""
         found = []
         for cell in self.of(level_of):
             others = [one for one in self.of(by, cell.env) if one.seed == cell.seed and one.looks]
             if not cell.looks or not others:
                 continue
             level = cell.looks[-1][1]
-            first = [online for online, success, _ in others[0].looks if success >= level]
-            found.append((cell.env, cell.seed, level, first[0] if first else None))
+            reached = [look for look in others[0].looks if look[1] >= level]
+            online, _, seconds = reached[0] if reached else (None, level, None)
+            found.append(Needed(cell, online, seconds))
         return found
 
     def ratio(self, algo: str, env: str) -> tuple[float, float] | None:
@@ -155,15 +177,32 @@ def _plain(found: Spread | Paired | None) -> dict[str, Any]:
     return {} if found is None else dict(found.plain())
 
 
-def make_table(suite: Suite, root: Path) -> BenchTable:
-    """Read what the stages left behind."""
+def make_table(
+    suite: Suite, root: Path, known: Mapping[str, CellResult] = MappingProxyType({})
+) -> BenchTable:
+    """Read what the stages left behind, but of cells that are known by their keys.
+
+    Two cells of a suite may be the same but for what they are called.
+    """
+    spent = seconds_spent(root)
+    cells = [
+        replace(known[cell.key], env=cell.env, arm=cell.arm, seed=cell.seed)
+        if cell.key in known else read_cell(cell, root, spent)
+        for cell in suite.cells
+    ]  # fmt: skip
+    return BenchTable(suite, tuple(cells))
+
+
+def seconds_spent(root: Path) -> dict[str, float]:
+    """Return how long stages took, all attempts together, by their keys."""
     spent: dict[str, float] = {}
     for row in read_json_lines(root / TIMES):
         spent[row["key"]] = spent.get(row["key"], 0.0) + row["seconds"]
-    return BenchTable(suite, tuple(_read_cell(cell, root, spent) for cell in suite.cells))
+    return spent
 
 
-def _read_cell(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
+def read_cell(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
+    """Return what one cell came to, or that it is not finished."""
     if not all(stage.finished(root) for stage in cell.stages):
         return CellResult(cell.env, cell.arm, cell.seed, None)
     found = _judged(cell, root, spent)
@@ -191,6 +230,10 @@ def _judged(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
     def counts(name: str) -> list[int]:
         return [int(run.of("real_transitions", name) or 0) for run in runs if run.kind != "collect"]
 
+    def took(stage: Stage, run: RunRecord) -> float:
+        # What a killed suite left behind may have come to its end alone, by its own clock only.
+        return max(spent.get(stage.key, 0.0), float(run.of("seconds") or 0.0))
+
     looks: list[tuple[float, float, float]] = []
     taken = 0.0
     for run in runs:
@@ -208,6 +251,6 @@ def _judged(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
         offline=max(counts("offline"), default=0),
         online=sum(counts("online")),
         evaluation=sum(counts("evaluation")) + sum(audits) + int(judged.of("transitions") or 0),
-        seconds=round(sum(spent.get(stage.key, 0.0) for stage in chain), 1),
+        seconds=round(sum(map(took, chain, runs)), 1),
         looks=tuple(looks),
     )

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from dreamgym import __version__
 from dreamgym.bench import SUITES, Suite, make_suite
+from dreamgym.bench.known import KnownCells
 from dreamgym.bench.run import Standing
 from dreamgym.bench.suites import MODEL
 from dreamgym.cli import options
@@ -22,7 +23,7 @@ from dreamgym.config.bench import BenchConfig
 from dreamgym.runs import open_run
 
 Name = Annotated[str, typer.Argument(help=f"The suite: {', '.join(SUITES)}.")]
-SizeOf = Annotated[str, typer.Option("--scale", help="tiny, small or full.")]
+SizeOf = Annotated[str, typer.Option("--scale", help="tiny, brief, small, medium, long or full.")]
 Envs = Annotated[
     list[str] | None,
     typer.Option("--env", help="Only these, by short name or spec; coin8->map in transfer."),
@@ -38,13 +39,17 @@ Stages = Annotated[
     Path | None,
     typer.Option("--stages", help="Keep stages in this folder: other suites share them."),
 ]
+Cells = Annotated[
+    Path | None,
+    typer.Option("--cells", help="Do not run cells on record in this file; add finished ones."),
+]
 Seeds = Annotated[int, typer.Option("--seeds", help="How many seeds, from 0.", min=1)]
 OnlySeeds = Annotated[
     list[int] | None,
     typer.Option("--seed", help="Only these seeds, whatever --seeds says; repeatable.", min=0),
 ]
 Jobs = Annotated[int, typer.Option("--jobs", help="Commands side by side.", min=1)]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print every command and do nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what is missing and do nothing.")]
 
 
 def bench(
@@ -58,6 +63,7 @@ def bench(
     gate: Gate = True,
     jobs: Jobs = 1,
     stages: Stages = None,
+    cells: Cells = None,
     out: options.Out = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -69,8 +75,9 @@ def bench(
     )
     path = (out or Path("runs") / f"bench-{name}-{scale}").absolute()
     console = Console()
+    known = KnownCells(cells)
     if dry_run:
-        _show_commands(console, suite, (stages or path).absolute())
+        _show_commands(console, known.missing(suite), (stages or path).absolute())
         return
     from dreamgym.jobs.bench import PAGE, TABLE, run_bench
 
@@ -85,23 +92,17 @@ def bench(
         may_change=frozenset({"envs", "arms", "seeds", "models", "gate"}),
     )  # fmt: skip
     with options.running(run, resumable=True), progress(
-        console, f"Bench {name}", total=len(suite.stages), guess_time=False
+        console, f"Bench {name}", total=len(known.missing(suite).stages), guess_time=False
     ) as bar:  # fmt: skip
 
         def changed(standing: Standing) -> None:
             bar(standing.done, note=_in_words(standing))
 
-        done = asyncio.run(
-            run_bench(
-                suite,
-                run,
-                scale=scale,
-                command=command,
-                stages=stages,
-                jobs=jobs,
-                on_change=changed,
-            )
-        )
+        work = run_bench(
+            suite, run, scale=scale, command=command, stages=stages, known=known, jobs=jobs,
+            on_change=changed,
+        )  # fmt: skip
+        done = asyncio.run(work)
     console.print(done.markdown, markup=False, highlight=False, soft_wrap=True)
     console.print(f"In {path}: {TABLE}, {PAGE}, result.json.", markup=False, soft_wrap=True)
     if done.failures:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dreamgym import __version__
 from dreamgym.bench import BenchTable, Suite, make_table, run_suite
+from dreamgym.bench.known import KnownCells
 from dreamgym.bench.markdown import write_markdown
 from dreamgym.bench.page import suite_page
 from dreamgym.bench.run import Standing
@@ -34,6 +35,7 @@ async def run_bench(
     scale: str,
     command: str,
     stages: Path | None = None,
+    known: KnownCells | None = None,
     jobs: int = 1,
     on_change: Callable[[Standing], None] = lambda standing: None,
 ) -> Benched:
@@ -45,14 +47,21 @@ async def run_bench(
         scale: its size, by name.
         command: how it was called.
         stages: where the stages' run directories lie, so that suites share them; else in `run`.
+        known: cells on record: those are not run, and what is finished joins them.
         jobs: how many stages run side by side.
         on_change: is told how far it is.
     """
     root = (stages or run.path).absolute()
     root.mkdir(parents=True, exist_ok=True)
     run.begin()
-    failures = await run_suite(suite, root, jobs=jobs, on_change=on_change)
-    table, versions = make_table(suite, root), installed_versions()
+    known = known or KnownCells()
+
+    def changed(standing: Standing) -> None:
+        known.keep(suite, root)
+        on_change(standing)
+
+    failures = await run_suite(known.missing(suite), root, jobs=jobs, on_change=changed)
+    table, versions = make_table(suite, root, known.found), installed_versions()
     markdown = write_markdown(table, command=command, versions=versions, failures=failures)
     write_atomically(run.path / TABLE, markdown)
     write_atomically(run.path / PAGE, suite_page(table, root))

@@ -15,6 +15,8 @@ WIDTH, HEIGHT = 360, 240
 LEFT, RIGHT, TOP, BOTTOM = 50, 12, 12, 36
 COLOURS = 8
 """The style sheet has so many; further curves begin again with the first."""
+MOST_BANDS = 4
+"""Colours with bands; of more, none has one."""
 MARKED = 12
 """Curves of more points than this are drawn without dots on them."""
 
@@ -129,14 +131,18 @@ def curve_plot(
     between: tuple[float, float] | None = None,
     about: str = "",
 ) -> str:
-    """Return curves with their intervals as bands; `between` fixes what is shown upwards."""
+    """Return curves with their intervals as bands; `between` fixes what is shown upwards.
+
+    Of many colours there are no bands: one over the other, they hide what they are to show.
+    """
     curves = [one for one in curves if one.points]
     if not curves:
         return ""
     places = [point.x for one in curves for point in one.points]
     low, high = between or _reach(curves)
     frame = Frame(max(places), across, up, least=min(0.0, *places, 0.0), low=low, high=high)
-    inside = [_band(frame, one) for one in curves] + [_line(frame, one) for one in curves]
+    banded = curves if len({one.colour for one in curves}) <= MOST_BANDS else ()
+    inside = [_band(frame, one) for one in banded] + [_line(frame, one) for one in curves]
     ends = "; ".join(f"{one.name}: {one.points[-1].mean:.3g}" for one in curves)
     return frame.draw(
         inside,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dreamgym.eval.seeds import Spread, across_seeds
@@ -89,16 +91,23 @@ def where_of(run: RunRecord) -> str:
     return "in a dream, then for real" if run.settings.get("rl.then_real") else "in a dream"
 
 
-def group_runs(runs: Sequence[RunRecord]) -> list[RunGroup]:
-    """Put runs together that differ by seed and places only, in the order they were given."""
+def group_runs(
+    runs: Sequence[RunRecord], names: Mapping[Path, str] = MappingProxyType({})
+) -> list[RunGroup]:
+    """Put runs together that differ by seed and places only, in the order they were given.
+
+    Where `names` has a name for their folders, those of one name are a group instead.
+    """
     found: dict[tuple[Any, ...], list[RunRecord]] = {}
     for run in runs:
-        found.setdefault(_key(run), []).append(run)
+        key = (names[run.path],) if run.path in names else _key(run)
+        found.setdefault(key, []).append(run)
     members = list(found.values())
-    names = _labels([group[0] for group in members])
+    others = iter(_labels([group[0] for group in members if group[0].path not in names]))
+    labels = [names.get(group[0].path) or next(others) for group in members]
     return [
         RunGroup(name, tuple(group), colour)
-        for colour, (name, group) in enumerate(zip(names, members, strict=True))
+        for colour, (name, group) in enumerate(zip(labels, members, strict=True))
     ]
 
 

@@ -92,7 +92,8 @@ def success_section(groups: Sequence[RunGroup]) -> str:
         "Success over training",
         note(
             "Bands are 95 %: over seeds (t interval) where there are several, otherwise over the "
-            "episodes of a look (Wilson). Looks at reality play dev tasks that nobody practises."
+            "episodes of a look (Wilson); of more than four groups none are drawn. Looks at "
+            "reality play dev tasks that nobody practises."
         ),
         legend(real or _series(groups, "reward/success")),
         figures(drawn),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
+from types import MappingProxyType
 
 from dreamgym.page import details, document, note, section, table, tiles
 from dreamgym.report.examples import LookUp, episodes_section, no_references, tasks_section
@@ -26,6 +28,7 @@ def report_page(
     *,
     title: str = "",
     extra: Sequence[str] = (),
+    names: Mapping[Path, str] = MappingProxyType({}),
     look_up: LookUp = no_references,
 ) -> str:
     """Return the whole page about some runs.
@@ -33,16 +36,17 @@ def report_page(
     Args:
         runs: of any kind; those that differ by their seeds are put together.
         title: plain words above it all.
-        extra: sections of somebody else's, as HTML, shown first.
+        extra: sections of somebody else's, as HTML, shown first and in place of the headline.
+        names: what runs are called, by their folders; those of one name are a group.
         look_up: finds the references that a dream was shown.
     """
-    groups = group_runs(runs)
+    groups = group_runs(runs, names)
     trials = [group for group in groups if group.kind == BY_TRIAL]
     title = title or _title(runs)
     parts = [
         f"<h1>{escape(title)}</h1><p class='about'>{escape(_about(runs))}</p>",
-        _headline(trials),
-        *extra,
+        # Who judges policies says so first: looks on the way are of fewer tasks, and of others.
+        *(extra or [_headline(trials)]),
         success_section(trials) if trials else "",
         cost_section(trials) if trials else "",
         course_section(

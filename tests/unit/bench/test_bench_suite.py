@@ -3,17 +3,19 @@
 import asyncio
 import fcntl
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dreamgym.bench import Cell, Stage, Suite, make_suite, make_table, run_suite
+from dreamgym.bench.known import KnownCells
 from dreamgym.bench.markdown import write_markdown
 from dreamgym.bench.page import suite_page
 from dreamgym.bench.run import seconds_left
 from dreamgym.bench.suite import Inside
 from dreamgym.bench.table import BenchTable, CellResult
-from dreamgym.errors import ConfigError
+from dreamgym.errors import ConfigError, RecordError
 
 SUCCESS = {"start": (0.2, 0.3, 0.4), "grpo-dream": (0.5, 0.5, 0.8), "grpo-real": (0.5, 0.6, 0.7)}
 
@@ -177,16 +179,23 @@ def test_the_table_by_hand(suite, tmp_path):
     assert cell.evaluation == 10 + 1000
     dreamt = table.of("grpo-dream")[0]
     assert (dreamt.offline, dreamt.online) == (700, 0)
-    assert table.needed("grpo-dream", by="grpo-real")[0] == ("coin8", 0, 1.0, 1600.0)
+    assert cell.seconds == 60 * 4, "no clock saw the stages of this player but their own"
+    needed = table.needed("grpo-dream", by="grpo-real")[0]
+    assert (needed.ended, needed.level, needed.online, needed.seconds) == (dreamt, 1.0, 1600.0, 5.0)
+    assert needed.times is None, "what took none cannot be multiplied"
+    assert replace(needed, ended=replace(dreamt, online=100)).times == 16.0
     told = write_markdown(table, command="dreamgym bench", versions={"torch": "2"}, failures={})
     assert "| start | 0.300 [0.052, 0.548] | 3 | 300 | 0 |" in told
     assert "| arm | in | seed 0 | seed 1 | seed 2 |" in told
     assert "| start | coin8 | 0.200 | 0.300 | 0.400 |" in told
+    assert "| grpo-dream | coin8 | 0 | 1.00 | 0 |" in told
     assert "`dreamgym bench`" in told
     assert json.loads(json.dumps(table.plain(), allow_nan=False))["comparisons"]
     page = suite_page(table, tmp_path)
     assert "grpo-dream minus start" in page
-    assert "Success over training" in page
+    curves = page.partition("Success over training")[2]
+    assert "grpo-dream</" in curves, "trainings are called by their arms"
+    assert "grpo in a dream" not in curves
 
 
 def test_how_much_more_real_practice_was_given_by_hand():
@@ -240,3 +249,65 @@ def test_a_cell_is_its_last_stage_and_all_before():
     assert suite.stages == (first, last)
     folder = first.folder(Path("/r"))
     assert last.command(Path("/r"))[:2] == ["eval", str(folder / "x")]
+
+
+def test_cells_on_record_are_not_run_again_on_another_machine(suite, tmp_path):
+    file, here, there = tmp_path / "cells.jsonl", tmp_path / "here", tmp_path / "there"
+    only_first = make_suite("table1", "tiny", envs=["coin8"], arms=list(SUCCESS), seeds=range(1))
+    known = KnownCells(file)
+    assert known.missing(only_first) == only_first
+    play(only_first, here, Player())
+    known.keep(only_first, here)
+    known.keep(only_first, here)
+    assert len(file.read_text().splitlines()) == 3
+    again, player = KnownCells(file), Player()
+    play(again.missing(suite), there, player)
+    assert len(player.played) == 20
+    assert not (there / "coin8-0").exists()
+    whole = tmp_path / "whole"
+    play(suite, whole, Player())
+    told, straight = make_table(suite, there, again.found), make_table(suite, whole)
+    assert [cell.success for cell in told.cells] == [cell.success for cell in straight.cells]
+    assert [cell.looks for cell in told.cells] == [cell.looks for cell in straight.cells]
+
+
+def test_a_known_cell_bears_the_name_of_the_column_it_is_asked_for(tmp_path):
+    file = tmp_path / "cells.jsonl"
+    plain = make_suite("table1", "tiny", envs=["coin8"], arms=["start"], seeds=[0])
+    play(plain, tmp_path, Player())
+    KnownCells(file).keep(plain, tmp_path)
+    sizes = make_suite(
+        "table1", "tiny", envs=["coin8"], arms=["start"], seeds=[0], models=["1m", "3m"]
+    )
+    told = make_table(sizes, tmp_path / "elsewhere", KnownCells(file).found)
+    assert [(cell.env, cell.success is None) for cell in told.cells] == [
+        ("coin8 1m", False), ("coin8 3m", True),
+    ]  # fmt: skip
+
+
+def test_one_known_cell_may_stand_in_two_places(tmp_path):
+    both = make_suite(
+        "transfer", "tiny", envs=["coin8->coin8"], arms=["start", "start-there"], seeds=[0]
+    )
+    first, second = both.cells
+    assert first.key == second.key
+    play(both, tmp_path, Player())
+    known = KnownCells(tmp_path / "cells.jsonl")
+    known.keep(both, tmp_path)
+    assert len((tmp_path / "cells.jsonl").read_text().splitlines()) == 1
+    told = make_table(both, tmp_path / "elsewhere", known.found)
+    assert [(cell.arm, cell.success) for cell in told.cells] == [
+        ("start", 0.2), ("start-there", 0.2),
+    ]  # fmt: skip
+
+
+def test_without_a_file_nothing_is_kept_and_a_bad_line_is_told(suite, tmp_path):
+    play(suite, tmp_path, Player())
+    nowhere = KnownCells()
+    nowhere.keep(suite, tmp_path)
+    assert nowhere.found == {}
+    bad = tmp_path / "bad.jsonl"
+    for line in ('{"key": "1", "cell": {"env": "coin8"}}', '{"key": "1"}', "[]", "no JSON"):
+        bad.write_text(line + "\n")
+        with pytest.raises(RecordError, match="not a cell of a suite"):
+            KnownCells(bad)

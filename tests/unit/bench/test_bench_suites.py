@@ -81,6 +81,19 @@ def test_the_start_itself_plays_before_the_dream_is_fitted():
     assert "/audit-" in after(stages["grpo-dream"], "--gate")
 
 
+def test_exploring_episodes_join_the_record_where_a_size_wants_them():
+    stages = one_cell("table1", "grpo-dream", envs=["coin8"], scale="medium")
+    assert after(stages["explored"], "--policy") == "explore"
+    assert after(stages["explored"], "--episodes") == str(2 * PLACES["coin8"].tasks)
+    assert "/explored-" in after(stages["own"], "--begin-with")
+    for arm in ("start", "sft", "grpo-real"):
+        small, medium = (
+            make_suite("table1", scale, envs=["coin8"], arms=[arm], seeds=[0]).cells[0].key
+            for scale in ("small", "medium")
+        )
+        assert small == medium, "what has no dream is the same at both sizes"
+
+
 def test_stores_are_never_changed_by_a_later_stage():
     for name in SUITES:
         for stage in make_suite(name, "tiny", seeds=range(1), models=("1m", "3m")).stages:
@@ -91,10 +104,10 @@ def test_stores_are_never_changed_by_a_later_stage():
 @pytest.mark.parametrize("place", [*PLACES.values(), find_place("alfworld/official?path=/data")],
                          ids=lambda place: place.name)  # fmt: skip
 def test_real_practice_has_sixteen_times_the_transitions_by_construction(place, scale):
-    least = scale.real_steps * place.groups * GROUP_SIZE * place.shortest
+    least = scale.real_steps * scale.groups(place) * GROUP_SIZE * place.shortest
     assert least >= 16 * scale.budget(place)
     assert scale.budget(place) >= GROUP_SIZE * place.turns, "it pays for a group"
-    assert f"rl.groups={place.groups}" in place.rl
+    assert f"rl.groups={scale.groups(place)}" in scale.practice(place)
 
 
 def test_policies_of_two_sizes_share_the_record_and_no_more():
@@ -206,6 +219,16 @@ def test_sim_to_real_goes_on_from_what_the_dream_left_on_a_sixteenth():
     assert chosen["rl.switch_step"] == after(words, "--steps") == "1"
     episodes = SCALES["small"].real_steps * PLACES["map"].groups * GROUP_SIZE
     assert int(after(words, "--then-real")) * 16 <= episodes * PLACES["map"].shortest
+    assert "rl.continued" not in chosen
+
+
+def test_all_practice_cools_down_where_a_size_wants_it():
+    stages = one_cell("table1", "ppo-s2r", envs=["map"], scale="long")
+    assert "rl.cooldown_steps=20" in set_in(stages["ppo-dream"])
+    onwards = dict(one.split("=", 1) for one in set_in(stages["ppo-s2r"]))
+    assert onwards["rl.continued"] == "true" and "rl.cooldown_steps" not in onwards
+    real = one_cell("table1", "ppo-real", envs=["map"], scale="long")["ppo-real"]
+    assert "rl.cooldown_steps=8" in set_in(real)
 
 
 def test_bad_names_are_refused():

@@ -42,6 +42,17 @@ def test_a_band_needs_an_interval_and_a_line_two_points():
     assert 'r="4"' in alone
 
 
+def test_bands_of_many_colours_would_hide_each_other():
+    points = (Point(0, 0.2, 0.1, 0.3), Point(1, 0.4, 0.3, 0.5))
+
+    def bands(colours):
+        curves = [Series("a", points, colour) for colour in colours]
+        return curve_plot(curves, across="x", up="y").count("band")
+
+    assert bands(range(4)) == 4 and bands([0, 0, 1, 1, 2, 3]) == 6
+    assert bands(range(5)) == 0
+
+
 def test_curves_without_points_are_nowhere():
     assert curve_plot([Series("a", ())], across="x", up="y") == ""
     assert legend([Series("a", ())]) == ""

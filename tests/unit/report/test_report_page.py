@@ -92,6 +92,15 @@ def test_other_settings_are_another_group_that_says_so(tmp_path):
     ]  # fmt: skip
 
 
+def test_runs_of_one_given_name_are_one_group_whatever_their_settings(tmp_path):
+    made = [make_trial(tmp_path / name, **{"rl.kl": kl}) for name, kl in (("a", 0.1), ("b", 0.5))]
+    runs = [read_run(path) for path in made]
+    (both,) = group_runs(runs, dict.fromkeys(made, "careful"))
+    assert (both.label, both.runs) == ("careful", tuple(runs))
+    named = group_runs(runs, {made[1]: "careful"})
+    assert [one.label for one in named] == ["grpo for real", "careful"]
+
+
 def test_one_seed_has_the_interval_of_its_look_and_a_longer_run_goes_on_alone(tmp_path):
     short, long = (
         read_run(make_trial(tmp_path / f"{steps}", seed=steps, steps=30, finished=steps > 10))
