@@ -53,7 +53,7 @@ def wait_until_gone(*numbers: int) -> None:
 def is_alive(number: int) -> bool:
     try:
         state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except OSError:
         return False
     return state != "Z"
 
