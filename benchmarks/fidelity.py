@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dreamgym.bench.place import POINTING
 from dreamgym.replay import ExperienceStore, open_store
 from dreamgym.types import Split, Trajectory
 
@@ -46,12 +47,6 @@ class Setting:
     """How it is dreamt: settings that nothing is fitted for."""
 
 
-POINTING = (
-    "dream.placeholders=true",
-    "dream.hints=true",
-    "fit.forget_share=0.3",
-    "fit.thin_share=0.5",
-)
 ENVS = {
     "coin": Setting("twx/coin?numLocations=5&includeDoors=0", 20),
     "map": Setting(
