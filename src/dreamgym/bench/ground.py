@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dreamgym.bench.place import RATE, Place, Scale
+from dreamgym.bench.place import Place, Scale
 from dreamgym.bench.suite import Inside, Stage
 from dreamgym.config.rl import RlConfig
 
@@ -171,8 +171,8 @@ class Ground:
     def onwards(self, name: str, algo: str, dreamt: Stage, *, gate: bool) -> Stage:
         """Return a training that goes on for real, on a small budget, from what a dream left."""
         real = ("--then-real", str(self.scale.budget(self.place)))
-        scale = self.scale
-        how = RlConfig(learning_rate=RATE).after_a_dream(scale.s2r_steps, continued=scale.cooled)
+        scale, usual = self.scale, RlConfig(learning_rate=self.place.rate)
+        how = usual.after_a_dream(scale.s2r_steps, continued=scale.cooled)
         slow = settings(
             f"rl.switch_step={how.switch_step}", f"rl.real_steps={how.real_steps}",
             f"rl.warmup_steps={how.warmup_steps}", f"rl.learning_rate={how.learning_rate:g}",

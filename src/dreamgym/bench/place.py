@@ -21,7 +21,9 @@ POINTING = (
     "fit.forget_share=0.3",
     "fit.thin_share=0.5",
 )
-GROUP_SIZE, RATE = 8, 5e-4
+GROUP_SIZE = 8
+STRICT = ("rl.minibatches=1",)
+"""One update from each batch of episodes, all of it by the policy that played them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,10 @@ class Place:
     """How it is dreamt: settings that nothing is fitted for."""
     groups: int = 16
     """Tasks per step of practice; fewer where turns are slow."""
+    rate: float = 5e-4
+    """Of learning by trial, in dreams and for real; lower where the start can lose more."""
+    practice: tuple[str, ...] = ()
+    """More settings of learning by trial."""
     shortest: int = 1
     """Turns that an episode takes at least, on average: those of the expert, or a safe guess."""
     lengths: tuple[float, float] = (12.0, 15.0)
@@ -70,16 +76,17 @@ PLACES = {
             clone=(*KNOWN, *NAMED), shortest=6, lengths=(14.5, 20.0),
         ),
         Place(
-            "twc", "twx/twc?numLocations=1&numItemsToPutAway=1&fold=train", 14, tasks=1000,
+            # In one room, 61 test tasks are all that share no first state with training.
+            "twc", "twx/twc?numLocations=2&numItemsToPutAway=1&fold=train", 14, tasks=1000,
             episodes=2000, own=1000, clone_steps=120, fit_steps=600,
             clone=("policy.choose=known",), fit=("fit.ending_share=0.3", *POINTING),
             dream=("dream.known_wins=true", "dream.known_losses=true"),
-            shortest=2, lengths=(6.0, 8.0),
+            rate=1.5e-4, practice=STRICT, shortest=3, lengths=(7.8, 12.3),
         ),
         Place(
             "alfworld", "alfworld/generated?size=small", 30, 40, clone_steps=120, fit_steps=800,
             clone=(*KNOWN, *NAMED), fit=("fit.ending_share=0.15", *POINTING), groups=8,
-            shortest=5, lengths=(16.0, 28.0),
+            rate=1.5e-4, practice=STRICT, shortest=5, lengths=(16.0, 28.0),
         ),
         Place(
             "coin", "twx/coin?numLocations=5&includeDoors=0", 20, own=0, clone=(), shortest=3,
@@ -163,7 +170,8 @@ class Scale:
 
     def practice(self, place: Place) -> tuple[str, ...]:
         """Return how a place is practised, in a dream and for real."""
-        return (f"rl.groups={self.groups(place)}", f"rl.learning_rate={RATE:g}", "rl.kl=0")
+        rate = f"rl.learning_rate={place.rate:g}"
+        return (f"rl.groups={self.groups(place)}", rate, "rl.kl=0", *place.practice)
 
     def groups(self, place: Place) -> int:
         """Return the tasks per step of practice."""
