@@ -61,12 +61,17 @@ class Place:
     """Turns of a recorded episode on average: of the mixed policies, and of the start."""
 
 
+COIN8 = Place(
+    "coin8", "twx/coin?numLocations=8&includeDoors=0", 15, 20, tasks=200, episodes=1000,
+    own=1000, demos=3, clone_steps=10, fit_steps=400, shortest=6, lengths=(12.0, 15.5),
+)  # fmt: skip
 PLACES = {
     one.name: one
     for one in (
-        Place(
-            "coin8", "twx/coin?numLocations=8&includeDoors=0", 15, 20, tasks=200, episodes=1000,
-            own=1000, demos=3, clone_steps=10, fit_steps=400, shortest=6, lengths=(12.0, 15.5),
+        COIN8,
+        # Where actions bear the marks, too, a policy can learn to search, and to be sure of it.
+        replace(
+            COIN8, name="coin8-marks", clone_steps=7, clone=(*KNOWN, "policy.mark_actions=true")
         ),
         Place(
             "map",
