@@ -127,7 +127,9 @@ class KnownKinds:
         rests = sum(left_over.values(), Counter[str]())
         beside = {rest for rest in rests if rests[rest] >= OFTEN}
         in_full = {
-            kind for kind in left_over if worked[kind] >= OFTEN and left_over[kind].keys() <= beside
+            kind
+            for kind, found in left_over.items()
+            if worked[kind] >= OFTEN and found and found.keys() <= beside
         }
         return cls(
             kinds=frozenset(worked),
@@ -244,7 +246,11 @@ def _misplaced(known: KnownKinds, action: str, state: str) -> Refusal | None:
             why = f"'{parts.kind}' needs things in sight, {', '.join(hidden)} is not"
             return Refusal("not-here", Origin.GROUNDING, why)
     if parts.kind in known.in_full:
-        halves = [one for one in parts.phrases if unnamed(sight, one) not in known.beside]
+        halves = [
+            one
+            for one in parts.phrases
+            if mentions(sight, one) and unnamed(sight, one) not in known.beside
+        ]
         if halves:
             why = f"'{parts.kind}' needs whole names, {', '.join(halves)} is a part of one"
             return Refusal("half-named", Origin.GROUNDING, why)

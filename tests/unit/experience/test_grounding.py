@@ -86,6 +86,14 @@ def test_half_a_name_is_refused_where_only_whole_names_ever_worked():
     assert rule("take sheath dress") is None, "half a name has worked here"
 
 
+def test_what_is_never_in_sight_has_no_half_names():
+    state = "You stand before a cabinet. All shut."
+    known = KnownKinds.from_transitions([step_of(state, "open top drawer")] * OFTEN)
+    assert not known.in_full
+    rules = Grounding(known)
+    assert rules.refusal("open top drawer", seen=[state], references=()) is None
+
+
 def test_what_never_worked_where_things_stand_so_is_refused():
     closed, open_ = "hall\nsafe: closed; hat", "hall\nsafe open: cup; hat"
     steps = [
