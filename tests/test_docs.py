@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")])
+PLACES = ("*.md", "docs/**/*.md", "benchmarks/**/*.md", "examples/*.md")
+PAGES = sorted(page for place in PLACES for page in ROOT.glob(place))
 SHELL = re.compile(r"```(?:bash|sh|console)\n(.*?)```", re.DOTALL)
 
 
@@ -111,6 +112,12 @@ def test_continuous_integration_runs_what_the_readme_says():
 
 
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
+
+
+def test_every_example_is_listed():
+    page = (ROOT / "examples/README.md").read_text()
+    listed = re.findall(r"^\| \[`(\w+\.py)`\]", page, re.MULTILINE)
+    assert listed == [path.name for path in EXAMPLES]
 
 
 @pytest.mark.slow

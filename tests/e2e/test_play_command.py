@@ -1,6 +1,7 @@
 """`dreamgym play` from the shell, with the lines of a player in a pipe."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -73,3 +74,20 @@ def test_an_interrupt_ends_politely(small_dream):
     assert process.returncode == 0, errors
     assert "Left after 0 actions." in said
     assert "Traceback" not in errors
+
+
+def test_the_script_of_the_tour_shows_what_the_model_reads(small_dream, tmp_path):
+    tour = Path(__file__).parents[2] / "docs/tour.md"
+    (script,) = re.findall(r"```python\n(.*?)```", tour.read_text(), re.DOTALL)
+    (tmp_path / "overhear.py").write_text(script)
+    words = ("dream", "py/coin_corridor:make_engine#7", "take moon", "move east")
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "overhear.py"), *words], cwd=small_dream, env=ENVIRONMENT,
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    refused, _, carried_out = done.stdout.partition("=== move east\n")
+    assert refused == "=== take moon\n", "what a rule refuses is not asked"
+    assert carried_out.startswith("<goal>take the coin\n<past>take moon<refused>")
+    assert "<act>move east<at>east at #" in carried_out
+    assert re.search(r"(?m)^<why>\n-> .*<then><(ok|refused)>", carried_out)
