@@ -1,8 +1,10 @@
 """The names that users may rely on, and what importing the package costs."""
 
+import ast
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +55,14 @@ EXPECTED = sorted(
 def test_the_public_names_are_these():
     assert sorted(dreamgym.__all__) == sorted(EXPECTED)
     assert dir(dreamgym) == sorted(EXPECTED)
+
+
+def test_type_checkers_see_the_same_names():
+    """Strict ones take `import X as X` for public, and plain imports for nobody else's business."""
+    tree = ast.parse(Path(dreamgym.__file__).read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    shown = [alias.asname for node in block.body for alias in node.names]
+    assert sorted(["__version__", *shown]) == sorted(EXPECTED)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
