@@ -17,6 +17,8 @@ from dreamgym.types import Split
 HELD_STORE = "held_out.sqlite"
 WALKS_PER_TASK = 5
 """Random walks of each held-out task: the dream knows its rooms, and nobody learns from them."""
+TURNS_ABOUT = 2
+"""Exploring episodes of each train task: where a dream knows little, it teaches to stay at home."""
 
 
 def plan_demo(config: RunConfig, root: Path) -> tuple[Stage, ...]:
@@ -36,6 +38,7 @@ def _grounds(config: RunConfig, root: Path) -> tuple[Stage, ...]:
         episodes=known * WALKS_PER_TASK,
     )  # fmt: skip
     held = replace(collect, split=Split.DEV.value, tasks=audit.episodes, episodes=audit.episodes)
+    explored = replace(collect, policy="explore", episodes=TURNS_ABOUT * collect.tasks)
     own = replace(collect, policy=str(root / "start"))
     return (
         Stage("recorded", "record real episodes of all sorts", "collect", recorded, 20),
@@ -47,6 +50,8 @@ def _grounds(config: RunConfig, root: Path) -> tuple[Stage, ...]:
         Stage("start", "copy a few demonstrations: a weak policy", "sft",
               replace(recorded, train=replace(config.train, algo="sft")), 5),
         _judged(config, root, "start", "play held-out tasks for real: the start"),
+        Stage("explored", "look around in all tasks, so that the dream knows them", "collect",
+              replace(recorded, collect=explored), 5),
         Stage("own", "record how the weak policy itself plays", "collect",
               replace(recorded, collect=own), 30),
         Stage("dream", "fit the experience model: the dream", "fit", recorded, 110),
