@@ -30,7 +30,7 @@ OPEN = (
     "audit.min_refused=0", "audit.min_agreement=0", "audit.max_unknown=1", "audit.max_failed=1",
 )  # fmt: skip
 STAGES = [
-    "recorded", "walks", "held", "start", "start-judged", "own", "dream", "audit", "dreamt",
+    "recorded", "walks", "held", "start", "start-judged", "explored", "own", "dream", "audit", "dreamt",
     "dreamt-judged", "real", "real-judged",
 ]  # fmt: skip
 
