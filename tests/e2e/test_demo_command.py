@@ -30,8 +30,8 @@ OPEN = (
     "audit.min_refused=0", "audit.min_agreement=0", "audit.max_unknown=1", "audit.max_failed=1",
 )  # fmt: skip
 STAGES = [
-    "recorded", "walks", "held", "start", "start-judged", "explored", "own", "dream", "audit", "dreamt",
-    "dreamt-judged", "real", "real-judged",
+    "recorded", "walks", "held", "start", "start-judged", "explored", "own", "dream", "audit",
+    "dreamt", "dreamt-judged", "real", "real-judged",
 ]  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def test_the_whole_way_killed_and_resumed(place, inside):
 
     told = run(place, [*command, "--resume"])
     assert results(here).items() >= before.items()
-    assert "[8/12 audit] done before" in told
+    assert "[9/13 audit] done before" in told
     found = json.loads((here / "result.json").read_text())
     for name in ("warm_start", "dream", "sim_to_real"):
         rate = found["real_success"][name]
