@@ -68,11 +68,11 @@ COIN8 = Place(
 PLACES = {
     one.name: one
     for one in (
-        COIN8,
         # Where actions bear the marks, too, a policy can learn to search, and to be sure of it.
         replace(
             COIN8, name="coin8-marks", clone_steps=7, clone=(*KNOWN, "policy.mark_actions=true")
         ),
+        COIN8,
         Place(
             "map",
             "twx/mapreader?numLocations=6&maxDistanceApart=3&maxDistractorItemsPerLocation=1"
@@ -112,7 +112,7 @@ OTHER_TURNS = 25
 def find_place(name: str) -> Place:
     """Return a place by its short name, or one for a spec, with the settings of its kind.
 
-    `twx/coin?numLocations=11` is played as `coin8` is, and all of `alfworld/` as `alfworld`.
+    `twx/coin?numLocations=11` is played as `coin8-marks` is, and all of `alfworld/` as `alfworld`.
     """
     if name in PLACES:
         return PLACES[name]
