@@ -1,7 +1,7 @@
-"""Draw a table of `dreamgym bench` as a picture: `python docs/chart.py TABLE.md OUT.svg`.
+"""Draw tables of `dreamgym bench` as one picture: `python docs/chart.py OUT.svg TABLE.md...`.
 
 One panel for each environment, one line for each arm: the mean over seeds with its interval. The
-figures are read off the committed table, so that the picture cannot say anything else.
+figures are read off the committed tables, so that the picture cannot say anything else.
 """
 
 import re
@@ -27,6 +27,7 @@ LABELS = {
 """Arms in the order in which they are drawn, and what a reader calls them."""
 TITLES = {
     "coin8": "Coin",
+    "coin8-marks": "Coin",
     "map": "MapReader",
     "twc": "TWC",
     "alfworld": "ALFWorld",
@@ -119,5 +120,13 @@ def _text(
     return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{more}>{escape(words)}</text>'
 
 
+def chart(*pages: Path) -> str:
+    """Return the picture of committed tables, side by side."""
+    table: dict[str, dict[str, Value]] = {}
+    for page in pages:
+        table |= read_table(page.read_text("utf-8"))
+    return draw(table)
+
+
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(draw(read_table(Path(sys.argv[1]).read_text("utf-8"))), "utf-8")
+    Path(sys.argv[1]).write_text(chart(*map(Path, sys.argv[2:])), "utf-8")

@@ -45,22 +45,25 @@ class OpenDream:
     """A dream that is open, for synchronous callers; several environments may share one.
 
     Args:
-        folder: the run of a `dreamgym fit`.
+        dream: the run of a `dreamgym fit`, or a dream over a model of your own, as
+            `dreams.dream_over` makes it; it is closed with this.
         store: the experience to remember with; by default the one that it was fitted on.
         settings: of the section `[dream]`, such as `{"min_confidence": 0.5}`.
     """
 
     def __init__(
         self,
-        folder: str | Path,
+        dream: str | Path | Dream,
         *,
         store: str | Path | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        config = _config(settings or {})
-        self._dream: Dream = open_dream(
-            Path(folder), store=Path(store) if store else None, config=config
-        )
+        if isinstance(dream, Dream):
+            _nothing_beside(Dream, store, settings)
+            self._dream = dream
+        else:
+            remembered = Path(store) if store else None
+            self._dream = open_dream(Path(dream), store=remembered, config=_config(settings or {}))
         self._tasks: dict[Split, tuple[Task, ...]] = {}
         self._loop = LoopThread()
 
@@ -315,9 +318,15 @@ def _opened(
     """Return the dream, and whether whoever asks has to close it."""
     if not isinstance(dream, OpenDream):
         return OpenDream(dream, store=store, settings=settings), True
-    if store is not None or settings is not None:
-        raise ConfigError("store and settings belong to the OpenDream that was given")
+    _nothing_beside(OpenDream, store, settings)
     return dream, False
+
+
+def _nothing_beside(
+    kind: type, store: str | Path | None, settings: Mapping[str, Any] | None
+) -> None:
+    if store is not None or settings is not None:
+        raise ConfigError(f"store and settings belong to the {kind.__name__} that was given")
 
 
 def _config(settings: Mapping[str, Any]) -> DreamConfig:

@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -11,10 +12,13 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from coin_corridor import Engine
+from dreamgym.config import DreamConfig
+from dreamgym.dreams import card_for, dream_over
 from dreamgym.errors import ConfigError, EnvError, LLMDown, LLMError
 from dreamgym.experience import DreamWorld, ExperienceModel, Grounding
+from dreamgym.experience.card import load_card
 from dreamgym.gym import ID, Chair, OpenDream
-from dreamgym.llm import ScriptedLLM
+from dreamgym.llm import ChaosServer, HttpLLM, ScriptedLLM
 from dreamgym.loop_thread import LoopThread
 from dreamgym.types import Split
 from played_corridors import ENV
@@ -88,6 +92,26 @@ def test_wrong_arguments_say_what_is_right(opened, small_dream):
             gymnasium.make(ID, dream=opened, **arguments)
     with pytest.raises(ConfigError, match="Did you mean 'ledger'"):
         OpenDream(small_dream / "dream", settings={"leger": False})
+
+
+def test_a_dream_over_any_model_can_be_played(small_dream):
+    """Here a server of the test's own answers; every other model is asked the same way."""
+    reply = (
+        "<think>nothing changes</think><edit></edit>\n"
+        "Refused: False\nDone: False\nSuccess: False\nReward: 0"
+    )
+    config = DreamConfig(grounding=False)
+    store = Path(load_card(small_dream / "dream").store)
+    with ChaosServer(lambda prompt: reply) as server:
+        llm = HttpLLM(server.base_url, "mine")
+        dream = OpenDream(dream_over(llm, card_for(store, ENV, config), config=config))
+        envs = gymnasium.make_vec(ID, num_envs=2, dream=dream)
+        before, _ = envs.reset(seed=0)
+        after, rewards, *_, infos = envs.step(["wave", "sing"])
+        dream.close()
+    assert after == before and not rewards.any()
+    assert list(infos["origin"]) == ["model", "model"]
+    assert server.counts["requests"] == 2
 
 
 def test_rendering_shows_goal_and_state(opened):
