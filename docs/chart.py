@@ -1,4 +1,4 @@
-"""Draw tables of `dreamgym bench` as one picture: `python docs/chart.py OUT.svg TABLE.md...`.
+"""Draw columns of `dreamgym bench` as a picture: `python docs/chart.py OUT.svg TABLE.md:ENV ...`.
 
 One panel for each environment, one line for each arm: the mean over seeds with its interval. The
 figures are read off the committed tables, so that the picture cannot say anything else.
@@ -120,13 +120,11 @@ def _text(
     return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{more}>{escape(words)}</text>'
 
 
-def chart(*pages: Path) -> str:
-    """Return the picture of committed tables, side by side."""
-    table: dict[str, dict[str, Value]] = {}
-    for page in pages:
-        table |= read_table(page.read_text("utf-8"))
-    return draw(table)
+def chart(*columns: tuple[Path, str]) -> str:
+    """Return the picture of columns of committed tables, side by side."""
+    return draw({env: read_table(page.read_text("utf-8"))[env] for page, env in columns})
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(chart(*map(Path, sys.argv[2:])), "utf-8")
+    wanted = [word.rpartition(":") for word in sys.argv[2:]]
+    Path(sys.argv[1]).write_text(chart(*((Path(page), env) for page, _, env in wanted)), "utf-8")
