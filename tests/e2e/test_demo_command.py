@@ -88,6 +88,8 @@ def test_the_whole_way_killed_and_resumed(place, inside):
         assert 0 <= rate["low"] <= rate["mean"] <= rate["high"] <= 1
     used = found["real_transitions"]
     assert used["online_dream"] == 0 < used["online_sim_to_real"] <= 120 < used["offline"]
+    dreamt = json.loads((here / "dreamt/result.json").read_text())
+    assert used["offline"] == dreamt["real_transitions"]["offline"], "no stage is forgotten"
     assert found["gate"] == {"open": True, "reasons": []}
     assert set(found["seconds"]) == set(found["processor_seconds"]) == {*STAGES, "total"}
     assert found["seed"] == 0 and found["versions"]["dreamgym"] and found["config_digest"]

@@ -29,7 +29,7 @@ CALLED = {
     "dream": "after the dream",
     "sim_to_real": "after sim-to-real",
 }
-OFFLINE = ("recorded", "walks", "own")
+OFFLINE = ("recorded", "walks", "explored", "own")
 """Stages whose real transitions the dream is made of."""
 GOOD_LENGTH = 6
 """Turns of an example that is good to read."""
