@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from dreamgym.llm import ChaosServer
+
 DREAMGYM = Path(sys.executable).with_name("dreamgym")
 CORRIDOR = "py/coin_corridor:make_engine"
 pytestmark = pytest.mark.slow
@@ -97,3 +99,29 @@ def test_practice_in_a_dream_that_was_killed_goes_on_to_the_same_weights(place):
     ]
     assert weights[0] == weights[1]
     assert (place / "killed/memory.sqlite").stat().st_size > 0
+
+
+def steward(prompt):
+    """A model of one's own: whatever is done, all stays as it is, but for what is asked for."""
+    won = prompt.rpartition("Action: ")[2].startswith("take")
+    return (
+        "<think>it is done</think><edit></edit>\n"
+        f"Refused: False\nDone: {won}\nSuccess: {won}\nReward: {int(won)}"
+    )
+
+
+def test_a_server_can_be_practised_in(place):
+    """Nothing is fitted: a server dreams, and remembers with what is on record."""
+    with ChaosServer(steward) as server:
+        words = (
+            *train("grpo", "llm", 2, "served"), "--store", "data", "--set", "rl.eval_every=0",
+            "--set", f"llm.url={server.base_url}", "--set", "llm.model=steward",
+        )  # fmt: skip
+        refused = command(place, *words, check=False)
+        assert refused.returncode and "may one train in llm?" in refused.stderr
+        command(place, *words, "--gate", "off")
+        assert server.counts["requests"] > 0
+    found = result(place, "served")
+    assert found["world"] == "llm"
+    assert found["dream_transitions"] > 0 == found["real_transitions"]["online"]
+    assert found["llm"]["llm/calls"] > 0

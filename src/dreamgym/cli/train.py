@@ -14,6 +14,7 @@ from dreamgym.cli.train_rl import reinforce_with_bar, show_reinforced
 from dreamgym.cli.train_rounds import show_rounds, train_in_rounds
 from dreamgym.cli.train_sft import clone_with_bars, show_cloned
 from dreamgym.config import dump_toml
+from dreamgym.dreams import SERVER, SMOLLM2
 
 Algo = Annotated[
     str | None,
@@ -36,7 +37,8 @@ Steps = Annotated[
     int | None, typer.Option("--steps", help="Updates; by trial, rounds of playing and learning.")
 ]
 World = Annotated[
-    str | None, typer.Option("--world", help="Where to practise: real, or the run of a fit.")
+    str | None,
+    typer.Option("--world", help="Where to practise: real, the run of a fit, llm or smollm2."),
 ]
 Gate = Annotated[
     str | None, typer.Option("--gate", help="The audit that vouches for the dream, or off.")
@@ -83,13 +85,13 @@ def train(
     flags = {
         "train.algo": algo,
         "train.demos": demos,
-        "rl.world": _absolute(world, "real"),
+        "rl.world": _absolute(world, "real", SERVER, SMOLLM2),
         "rl.gate": _absolute(gate, "off"),
         "rl.then_real": then_real,
         "rl.rounds": rounds,
         "curriculum.on": curriculum or None,
         "env.spec": env,
-        "policy.model": _absolute(str(start), "smollm2") if start else model,
+        "policy.model": _absolute(str(start), SMOLLM2) if start else model,
         "seed": seed,
         "replay.store": str(options.store_at(store).absolute()) if store else None,
     }
@@ -115,6 +117,6 @@ def train(
             show_cloned(console, clone_with_bars(resolved, run, console), resolved)
 
 
-def _absolute(path: str | None, word: str) -> str | None:
-    """Return a path that means the same wherever the run is resumed; a given word stays."""
-    return path if path in (None, word) else str(Path(path).absolute())
+def _absolute(path: str | None, *words: str) -> str | None:
+    """Return a path that means the same wherever the run is resumed; given words stay."""
+    return path if path is None or path in words else str(Path(path).absolute())

@@ -17,7 +17,8 @@ class RlConfig:
     """How a policy learns by trial. The defaults suit small models on a few cores."""
 
     world: str = "real"
-    """Where it practises: real, or the run of a `dreamgym fit`."""
+    """Where it practises: real; the run of a `dreamgym fit`; or a model that is asked in words and
+    remembers with `--store`: llm (the server of `[llm]`), smollm2, or a model folder."""
     gate: str = ""
     """An audit of that dream whose gate must be open; off trains in a dream nobody vouches for."""
     tasks: str = ""

@@ -126,11 +126,8 @@ class KnownKinds:
         clear = {kind for kind in moves if moves[kind] >= OFTEN and signs[kind] == moves[kind]}
         rests = sum(left_over.values(), Counter[str]())
         beside = {rest for rest in rests if rests[rest] >= OFTEN}
-        in_full = {
-            kind
-            for kind, found in left_over.items()
-            if worked[kind] >= OFTEN and found and found.keys() <= beside
-        }
+        often = {kind: found for kind, found in left_over.items() if worked[kind] >= OFTEN}
+        in_full = {kind for kind, found in often.items() if found and found.keys() <= beside}
         return cls(
             kinds=frozenset(worked),
             free=frozenset(free),

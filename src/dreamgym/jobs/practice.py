@@ -18,7 +18,7 @@ from dreamgym.eval import evaluate
 from dreamgym.jobs.curriculum import make_sampler
 from dreamgym.llm.breaker import EventSink
 from dreamgym.models.as_llm import LocalLLM
-from dreamgym.protocols import World
+from dreamgym.protocols import LLM, World
 from dreamgym.replay import ExperienceStore
 from dreamgym.rollout.collect import Answerer, Slot
 from dreamgym.rollout.groups import Group
@@ -49,6 +49,7 @@ async def open_grounds(
     stack: AsyncExitStack,
     *,
     own: Path,
+    server: LLM | None = None,
     on_event: EventSink = unheard,
 ) -> Grounds:
     """Open where the policy practises.
@@ -59,6 +60,7 @@ async def open_grounds(
         real: the real world, where the settings need it.
         stack: closes what was opened.
         own: where the real steps go that are made after a dream, unless the settings name a store.
+        server: who dreams, where the world is `llm`.
         on_event: is told what becomes of tasks that a curriculum makes up.
     """
     wanted = config.rl
@@ -66,7 +68,8 @@ async def open_grounds(
         return Grounds(await _real_practice(config, real, on_event))
     # Else policies learn to do what the model has no words for: it costs them nothing.
     how = replace(config.dream, known_words=config.dream.known_words or _counts_unknown(config))
-    dream = dreams.open_dream(Path(wanted.world), config=how)
+    dreamt = replace(config, dream=how, env=replace(config.env, spec=env))
+    dream = dreams.open_named(wanted.world, dreamt, llm=server)
     stack.push_async_callback(dream.close)
     if dream.card.env != env:
         raise ConfigError(f"{wanted.world} dreams {dream.card.env}, but the policy plays {env}")

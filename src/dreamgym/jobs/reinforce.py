@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dreamgym import __version__, build
+from dreamgym import __version__, build, dreams
 from dreamgym.agents.policy_card import POLICY
 from dreamgym.audit import check_gate, read_audit
 from dreamgym.config import RunConfig
@@ -28,6 +28,7 @@ from dreamgym.jobs.practice import Grounds, make_probe, open_grounds
 from dreamgym.jobs.train import save_policy
 from dreamgym.jobs.trainee import CHECKPOINTS, load_start, make_trainee
 from dreamgym.jobs.watch import make_watch
+from dreamgym.llm.stack import StackedLLM
 from dreamgym.models.as_llm import LocalLLM
 from dreamgym.models.checkpoint import load_checkpoint
 from dreamgym.models.requirement import torch
@@ -75,8 +76,9 @@ async def run_rl(
         if needs_reality(config):
             real = build.make_world(replace(config.env, spec=card.env))
             stack.push_async_callback(real.close)
+        server = _server(config, run, stack)
         grounds = await open_grounds(
-            config, card.env, real, stack, own=run.store_path, on_event=run.event
+            config, card.env, real, stack, own=run.store_path, server=server, on_event=run.event
         )
         if wanted.enrich:
             grounds = _enriched(grounds, run, stack)
@@ -113,9 +115,19 @@ async def run_rl(
     folder = save_policy(run.path / POLICY, policy, card)
     seconds = time.monotonic() - started
     done = Reinforced(folder, card.env, wanted.world, progress, grounds.offline, seconds)
-    run.result(result_of(config, done))
+    spent = {} if server is None else {"llm": server.metrics()}
+    run.result({**result_of(config, done), **spent})
     run.event("finished", steps=progress.step)
     return done
+
+
+def _server(config: RunConfig, run: RunDir, stack: AsyncExitStack) -> StackedLLM | None:
+    """Open the server that dreams, where one does."""
+    if config.rl.world != dreams.SERVER:
+        return None
+    server = build.make_llm(config.llm, folder=run.path, listeners=(run.event,))
+    stack.push_async_callback(server.close)
+    return server
 
 
 def _enriched(grounds: Grounds, run: RunDir, stack: AsyncExitStack) -> Grounds:
