@@ -115,8 +115,7 @@ async def run_rl(
     folder = save_policy(run.path / POLICY, policy, card)
     seconds = time.monotonic() - started
     done = Reinforced(folder, card.env, wanted.world, progress, grounds.offline, seconds)
-    spent = {} if server is None else {"llm": server.metrics()}
-    run.result({**result_of(config, done), **spent})
+    run.result(result_of(config, done) | ({"llm": server.metrics()} if server else {}))
     run.event("finished", steps=progress.step)
     return done
 
