@@ -15,30 +15,30 @@ class Cabinet:
     """One letter and three drawers; whose drawer it is shows only when it is open."""
 
     def __init__(self, task: Task, seed: int) -> None:
-        rng = random.Random(seed)
-        self._owner = dict(zip(DRAWERS, rng.sample(NAMES, 3), strict=True))
-        self._right = rng.choice(DRAWERS)
+        self._owner = dict(zip(DRAWERS, random.Random(seed).sample(NAMES, 3), strict=True))
+        self._right = DRAWERS[seed % 3]
         self._task = replace(task, goal=f"File the letter to {self._owner[self._right]}.")
 
     def reset(self, seed: int) -> Opening:
         """Shut everything."""
         self._open = ""
-        return Opening(self._task, self._look("You stand before a cabinet."))
+        return Opening(self._task, self._look())
 
-    def _look(self, news: str) -> Observation:
-        listed = [f"open {drawer}" for drawer in DRAWERS if drawer != self._open]
-        news += f" The {self._open} is {self._owner[self._open]}'s." if self._open else " All shut."
-        return Observation(news, ("file letter", *listed) if self._open else tuple(listed))
+    def _look(self, *said: str) -> Observation:
+        shut = [drawer for drawer in DRAWERS if drawer != self._open]
+        shown = [f"{d} closed" if d in shut else f"{d} open: {self._owner[d]}" for d in DRAWERS]
+        listed = ["file letter"] * bool(self._open) + [f"open {drawer}" for drawer in shut]
+        return Observation("\n".join(("cabinet", "letter", "; ".join(shown), *said)), tuple(listed))
 
     def step(self, action: str) -> StepResult:
         """Do it, or refuse it."""
-        if action not in (self._look("").admissible or ()):
-            return StepResult(self._look("That cannot be done."), refused=True)
+        if action not in (self._look().admissible or ()):
+            return StepResult(self._look("> That cannot be done."), refused=True)
         if action == "file letter":
             won = self._open == self._right
-            return StepResult(self._look("Filed."), float(won), terminated=True, success=won)
+            return StepResult(self._look("> Filed."), float(won), terminated=True, success=won)
         self._open = action.removeprefix("open ")
-        return StepResult(self._look("Done."))
+        return StepResult(self._look("> Done."))
 
     def expert(self) -> tuple[str, ...]:
         """Say how to win from here."""
