@@ -1,4 +1,4 @@
-"""A policy's own dreams, told again for real: the figure that predicts whether training transfers.
+"""A policy's own dreams, told again for real: are its successes in the dream real ones?
 
 The policy plays in the dream; then the same actions are played in the real world, from the same
 task and seed. A dream with holes shows here and nowhere else, because only the policy finds them.

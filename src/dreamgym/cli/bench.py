@@ -26,7 +26,7 @@ Name = Annotated[str, typer.Argument(help=f"The suite: {', '.join(SUITES)}.")]
 SizeOf = Annotated[str, typer.Option("--scale", help="tiny, brief, small, medium, long or full.")]
 Envs = Annotated[
     list[str] | None,
-    typer.Option("--env", help="Only these, by short name or spec; coin8->map in transfer."),
+    typer.Option("--env", help="Only these, by short name or spec; coin8-marks->map in transfer."),
 ]
 Arms = Annotated[list[str] | None, typer.Option("--arm", help="Only these arms; repeatable.")]
 Models = Annotated[

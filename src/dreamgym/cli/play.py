@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from dreamgym.jobs.play import Walk
 
 World = Annotated[
-    str, typer.Option("--world", help="The run of a fit; or llm, the model of [llm].")
+    str,
+    typer.Option(
+        "--world", help="The run of a fit; or llm (the model of [llm]), smollm2, a model folder."
+    ),
 ]
 Store = Annotated[
     Path | None, typer.Option("--store", help="Remember with this store or run directory.")

@@ -18,7 +18,9 @@ from dreamgym.dreams import SERVER, SMOLLM2
 
 Algo = Annotated[
     str | None,
-    typer.Option("--algo", help="sft: cloning; dpo: won against lost; grpo, ppo: trial."),
+    typer.Option(
+        "--algo", help="sft: cloning; dpo: won against lost; grpo, ppo, rloo, gigpo: trial."
+    ),
 ]
 Store = Annotated[
     Path | None, typer.Option("--store", help="The experience store, or a run directory.")

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from dreamgym.jobs.vary import Varied
 
 World = Annotated[
-    str, typer.Option("--world", help="The run of a fit; or llm, the model of [llm].")
+    str,
+    typer.Option(
+        "--world", help="The run of a fit; or llm (the model of [llm]), smollm2, a model folder."
+    ),
 ]
 Sources = Annotated[
     list[str] | None, typer.Option("--from", help="The id of a task to vary; may be repeated.")

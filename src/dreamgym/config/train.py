@@ -31,7 +31,7 @@ class PolicyConfig:
     mark_actions: bool = False
     """Let actions bear the marks of the names in them, as it reads and writes them."""
     think: bool = False
-    """Ask for reasoning before the action; in the chat format only."""
+    """Ask for reasoning before the action; in the formats chat and conversation."""
     longest_action: int = 24
     """Tokens after which an answer is cut off and counts as no action."""
     temperature: float = 1.0
