@@ -9,7 +9,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "llm.md"
 def test_the_code_on_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     names = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)
