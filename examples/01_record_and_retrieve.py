@@ -1,4 +1,4 @@
-"""Record a few real episodes, then find the steps most like one of them."""
+"""Record a few real episodes, then find the steps most like one of them. Needs the extra `twx`."""
 
 import asyncio
 from pathlib import Path

@@ -1,6 +1,7 @@
 """Judge an agent of your own in the real environment, with an interval.
 
 The same class works from the command line: `dreamgym eval --policy my_agents:Greedy`.
+Needs the extra `twx`.
 """
 
 import asyncio
