@@ -89,7 +89,7 @@ PLACES = {
             rate=1.5e-4, practice=STRICT, shortest=3, lengths=(7.8, 12.3),
         ),
         Place(
-            "alfworld", "alfworld/generated?size=small", 30, 40, clone_steps=120, fit_steps=800,
+            "alfworld", "alfworld/generated?size=small", 30, 40, clone_steps=120, fit_steps=1200,
             clone=(*KNOWN, *NAMED), fit=("fit.ending_share=0.15", *POINTING), groups=8,
             rate=1.5e-4, practice=STRICT, shortest=5, lengths=(16.0, 28.0),
         ),
