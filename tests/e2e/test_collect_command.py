@@ -149,8 +149,12 @@ def _running_in(folder):
 
 @pytest.mark.slow
 def test_a_dead_java_costs_its_episode_and_nothing_else(shell):
-    """Java is killed while 200 episodes run: its worker is replaced and the others are replayed."""
-    words = ("collect", "--preset", "tiny", "--episodes", "200", "--out", "java")
+    """Java is killed while episodes run: its worker is replaced and the others are replayed.
+
+    There are so many that a quick machine is not through before a busy one has found its Java.
+    """
+    many = 800
+    words = ("collect", "--preset", "tiny", "--episodes", str(many), "--out", "java")
     process = shell(*words, start=True)
     killed, deadline = False, time.monotonic() + 60
     path = shell.folder / "java/experience.sqlite"
@@ -167,9 +171,9 @@ def test_a_dead_java_costs_its_episode_and_nothing_else(shell):
     result = json.loads((shell.folder / "java/result.json").read_text())
     assert result["worker_restarts"] == 1
     assert sum(result["failed"].values()) <= 1
-    assert result["episodes"] >= 199
+    assert result["episodes"] >= many - 1
     shell(*words, "--resume")
-    assert len(stored(path)) == 200, "what failed is tried again"
+    assert len(stored(path)) == many, "what failed is tried again"
 
 
 def _children_of(number):
