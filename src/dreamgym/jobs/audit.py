@@ -99,6 +99,7 @@ async def audit_dream(
             "seed": config.seed,
             "version": __version__,
             "llm": server.metrics() if server is not None else None,
+            "served": config.llm.model if wanted.world == dreams.SERVER else None,
             **report.plain(),
         }
     )

@@ -17,7 +17,7 @@ from dreamgym.types import Split
 HELD_STORE = "held_out.sqlite"
 WALKS_PER_TASK = 5
 """Random walks of each held-out task: the dream knows its rooms, and nobody learns from them."""
-TURNS_ABOUT = 2
+EXPLORED_PER_TASK = 2
 """Exploring episodes of each train task: where a dream knows little, it teaches to stay at home."""
 
 
@@ -38,7 +38,7 @@ def _grounds(config: RunConfig, root: Path) -> tuple[Stage, ...]:
         episodes=known * WALKS_PER_TASK,
     )  # fmt: skip
     held = replace(collect, split=Split.DEV.value, tasks=audit.episodes, episodes=audit.episodes)
-    explored = replace(collect, policy="explore", episodes=TURNS_ABOUT * collect.tasks)
+    explored = replace(collect, policy="explore", episodes=EXPLORED_PER_TASK * collect.tasks)
     own = replace(collect, policy=str(root / "start"))
     return (
         Stage("recorded", "record real episodes of all sorts", "collect", recorded, 20),

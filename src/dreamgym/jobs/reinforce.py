@@ -170,6 +170,9 @@ def check_world_gate(config: RunConfig) -> None:
     result = json.loads((path / "result.json" if path.is_dir() else path).read_text("utf-8"))
     if Path(result["world"]).resolve() != Path(wanted.world).resolve():
         raise ConfigError(f"{wanted.gate} is an audit of {result['world']}, not of {wanted.world}")
+    served = result.get("served")
+    if wanted.world == dreams.SERVER and served != config.llm.model:
+        raise ConfigError(f"{wanted.gate} is an audit of {served}, not of {config.llm.model}")
     reasons = check_gate(figures, thresholds_of(config.audit))
     if reasons:
         raise ConfigError(

@@ -119,6 +119,7 @@ def test_a_model_over_http_is_audited_and_judged_over_one_server(folder, tmp_pat
     assert result["judge"]["diversity"]["mean"] == 1.0, "what cannot be read is no zero"
     assert result["judge"]["diversity"]["count"] == 12 - result["judge"]["unread"]
     assert result["llm"]["llm/billed_calls"] <= server.counts["requests"]
+    assert result["served"] == "chaos"
     asked = {payload["max_tokens"] for payload in server.payloads}
     assert asked == {200, 300}, "verdicts and steps"
 

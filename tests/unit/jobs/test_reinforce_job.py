@@ -107,6 +107,13 @@ def test_only_an_open_gate_lets_one_in(tmp_path):
         check_world_gate(settings(*audited(tmp_path, one_step=shut)))
 
 
+def test_an_audit_vouches_for_the_model_that_was_served(tmp_path):
+    gate, _ = audited(tmp_path, world="llm", served="mine")
+    check_world_gate(settings(gate, "rl.world='llm'", "llm.model='mine'"))
+    with pytest.raises(ConfigError, match="is an audit of mine, not of other"):
+        check_world_gate(settings(gate, "rl.world='llm'", "llm.model='other'"))
+
+
 def test_settings_reach_the_parts(tmp_path):
     config = settings("rl.groups=3", "rl.group_size=4", "rl.eval_every=0", "rl.steps=7", "seed=3")
     plan = loop_plan(config)
