@@ -15,8 +15,8 @@ MODULES = {
 
 LEVELS = {
     "types": 0, "protocols": 0, "errors": 0,
-    "codec": 1, "files": 1, "states": 1, "in_order": 1, "loop_thread": 1, "config": 1, "runs": 1,
-    "page": 1,
+    "codec": 1, "extras": 1, "files": 1, "states": 1, "in_order": 1, "loop_thread": 1, "config": 1,
+    "runs": 1, "page": 1,
     "envs": 2, "replay": 2, "records": 2, "llm": 2, "models": 2,
     "agents": 3, "experience": 3,
     "rollout": 4, "testing": 4,

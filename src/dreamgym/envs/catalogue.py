@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from dreamgym.envs.registry import FAMILIES, families
+from dreamgym.extras import install_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def catalogue() -> tuple[Listed, ...]:
     for family in FAMILIES:
         shipped = _SHIPPED[family]
         missing = bool(shipped.module) and find_spec(shipped.module) is None
-        status = f"pip install 'dreamgym[{shipped.extra}]'" if missing else "ready"
+        status = install_command(shipped.extra) if missing else "ready"
         listed += [Listed(spec, about, status) for spec, about in shipped.examples]
     plugged = sorted(families().keys() - FAMILIES.keys())
     return (*listed, *(Listed(f"{name}/...", "brought by a plugin", "ready") for name in plugged))

@@ -10,6 +10,7 @@ import importlib
 from typing import Any
 
 from dreamgym.errors import MissingDependency
+from dreamgym.extras import install_command
 
 
 def load(module: str, *, extra: str = "train", fix: str | None = None) -> Any:
@@ -17,7 +18,7 @@ def load(module: str, *, extra: str = "train", fix: str | None = None) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        command = fix or f"pip install 'dreamgym[{extra}]'"
+        command = fix or install_command(extra)
         raise MissingDependency(f"{module} cannot be imported ({error}): {command}") from error
 
 
@@ -27,7 +28,7 @@ try:
     from torch.nn import functional
 except ImportError as error:
     raise MissingDependency(
-        f"local models need torch ({error}): pip install 'dreamgym[train]'"
+        f"local models need torch ({error}): {install_command('train')}"
     ) from error
 
 __all__ = ["functional", "load", "nn", "torch"]

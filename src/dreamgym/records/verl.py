@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dreamgym.errors import MissingDependency
+from dreamgym.extras import install_command
 from dreamgym.records.kept import first_message
 from dreamgym.types import Trajectory
 
@@ -26,7 +27,7 @@ def write_parquet(trajectories: Iterable[Trajectory], path: Path) -> int:
         from pyarrow import parquet
     except ImportError as error:
         raise MissingDependency(
-            "verl's parquet needs pyarrow: pip install 'dreamgym[parquet]'"
+            f"verl's parquet needs pyarrow: {install_command('parquet')}"
         ) from error
     text = arrow.string()
     schema = arrow.schema(

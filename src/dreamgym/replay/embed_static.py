@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dreamgym.errors import MissingDependency
+from dreamgym.extras import install_command
 from dreamgym.protocols import Vectors
 from dreamgym.replay.embed import unit_rows
 from dreamgym.replay.weights import file_digest, package_file
@@ -28,7 +29,7 @@ class StaticEmbedder:
             from safetensors.numpy import load_file
             from tokenizers import Tokenizer
         except ImportError as error:
-            raise MissingDependency(f"{error}: pip install 'dreamgym[static]'") from error
+            raise MissingDependency(f"{error}: {install_command('static')}") from error
         weights = package_file("wordllama", _WEIGHTS, extra="static")
         tokenizer = package_file("wordllama", _TOKENIZER, extra="static")
         (table,) = load_file(weights).values()

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dreamgym.errors import MissingDependency
+from dreamgym.extras import install_command
 
 
 def package_file(package: str, inside: str, *, extra: str) -> Path:
@@ -17,7 +18,7 @@ def package_file(package: str, inside: str, *, extra: str) -> Path:
         if path.is_file():
             return path
     missing = f"{package} holds no {inside}" if spec else f"{package} is not installed"
-    raise MissingDependency(f"{missing}: pip install 'dreamgym[{extra}]'")
+    raise MissingDependency(f"{missing}: {install_command(extra)}")
 
 
 def file_digest(path: Path) -> str:

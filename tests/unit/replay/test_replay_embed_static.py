@@ -27,5 +27,5 @@ def test_it_knows_what_is_alike():
 
 @pytest.mark.skipif(present, reason="extra `static` is installed")
 def test_without_the_weights_the_fix_is_named():
-    with pytest.raises(MissingDependency, match=r"pip install 'dreamgym\[static\]'"):
+    with pytest.raises(MissingDependency, match=r"pip install .*\[static\]'"):
         StaticEmbedder()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dreamgym.errors import MissingDependency
+from dreamgym.extras import install_command
 from dreamgym.files import cache_dir
 
 
@@ -61,7 +62,7 @@ def load_upstream() -> Upstream:
     except ImportError as error:
         raise MissingDependency(
             f"ALFWorld is not installed ({error}). "
-            "Fix: pip install 'dreamgym[alfworld]' (compiles C++, takes some minutes)."
+            f"Fix: {install_command('alfworld')} (compiles C++, takes some minutes)."
         ) from error
 
 

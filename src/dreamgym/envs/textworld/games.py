@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dreamgym.envs.textworld.settings import GENERATOR_VERSION, Recipe
 from dreamgym.errors import EnvError, MissingDependency
+from dreamgym.extras import install_command
 from dreamgym.files import cache_dir
 
 
@@ -21,7 +22,7 @@ def textworld_version() -> str:
         return version("textworld")
     except PackageNotFoundError as error:
         raise MissingDependency(
-            "TextWorld is not installed: pip install 'dreamgym[textworld]' (it compiles C code)"
+            f"TextWorld is not installed: {install_command('textworld')} (it compiles C code)"
         ) from error
 
 

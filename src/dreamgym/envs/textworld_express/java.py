@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from dreamgym.errors import EnvCrash, EnvError, MissingDependency
-
-FIX = "pip install 'dreamgym[twx]'"
+from dreamgym.extras import install_command
 
 JVM_OPTIONS = (
     "-XX:+UseSerialGC",
@@ -47,7 +46,9 @@ def engine_version() -> str:
     try:
         return f"textworld-express {version('textworld-express')}"
     except PackageNotFoundError as error:
-        raise MissingDependency(f"TextWorldExpress is not installed; run: {FIX}") from error
+        raise MissingDependency(
+            f"TextWorldExpress is not installed; run: {install_command('twx')}"
+        ) from error
 
 
 def java_candidates() -> Iterator[str]:
@@ -230,7 +231,7 @@ def _start() -> tuple[subprocess.Popen[bytes], int, str]:
     """Start the first Java that runs; return the process, its port and its password."""
     engine = importlib.util.find_spec("textworld_express")
     if engine is None or engine.origin is None or importlib.util.find_spec("py4j") is None:
-        raise MissingDependency(f"TextWorldExpress is not installed; run: {FIX}")
+        raise MissingDependency(f"TextWorldExpress is not installed; run: {install_command('twx')}")
     from py4j.java_gateway import find_jar_path
 
     home = Path(engine.origin).parent
@@ -244,7 +245,9 @@ def _start() -> tuple[subprocess.Popen[bytes], int, str]:
         except (OSError, EnvCrash) as error:
             tried.append(f"{java}: {error}")
     attempts = "; ".join(tried) if tried else "none was found"
-    raise MissingDependency(f"TextWorldExpress needs Java ({attempts}). Run: {FIX}")
+    raise MissingDependency(
+        f"TextWorldExpress needs Java ({attempts}). Run: {install_command('twx')}"
+    )
 
 
 def _launch(command: list[str], folder: Path) -> tuple[subprocess.Popen[bytes], int, str]:

@@ -12,6 +12,7 @@ from dreamgym.envs.alfworld.memo import install_memo
 from dreamgym.envs.alfworld.upstream import load_upstream
 from dreamgym.envs.alfworld.workshop import Workshop
 from dreamgym.envs.spec import parse_spec
+from dreamgym.extras import install_command
 from dreamgym.types import Split
 
 ARCHIVE = "alfworld-games-train-valid_seen.tar.xz"
@@ -28,7 +29,7 @@ def alfworld_cache(tmp_path_factory):
 @pytest.fixture(scope="session")
 def upstream(alfworld_cache):
     if find_spec("alfworld") is None or find_spec("fast_downward") is None:
-        pytest.skip("ALFWorld is not installed: pip install 'dreamgym[alfworld]'")
+        pytest.skip(f"ALFWorld is not installed: {install_command('alfworld')}")
     return load_upstream()
 
 

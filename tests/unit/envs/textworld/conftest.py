@@ -6,13 +6,14 @@ import pytest
 
 from dreamgym.envs.spec import parse_spec
 from dreamgym.envs.textworld.engine import make_engine, prepare_games
+from dreamgym.extras import install_command
 from dreamgym.types import Split
 
 
 @pytest.fixture(scope="session")
 def textworld_cache(pytestconfig):
     if find_spec("textworld") is None:
-        pytest.skip("TextWorld is not installed: pip install 'dreamgym[textworld]'")
+        pytest.skip(f"TextWorld is not installed: {install_command('textworld')}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DREAMGYM_CACHE", str(pytestconfig.cache.mkdir("textworld-games")))
         yield

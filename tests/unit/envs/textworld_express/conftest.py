@@ -7,6 +7,7 @@ import pytest
 from dreamgym.envs.spec import parse_spec
 from dreamgym.envs.textworld_express.engine import TwxEngine
 from dreamgym.envs.textworld_express.java import Jvm
+from dreamgym.extras import install_command
 from dreamgym.types import Split
 
 
@@ -14,7 +15,7 @@ from dreamgym.types import Split
 def twx(tmp_path_factory):
     """Keep task lists out of the user's cache, and say why nothing runs without the engine."""
     if find_spec("textworld_express") is None:
-        pytest.skip("TextWorldExpress is not installed: pip install 'dreamgym[twx]'")
+        pytest.skip(f"TextWorldExpress is not installed: {install_command('twx')}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DREAMGYM_CACHE", str(tmp_path_factory.mktemp("twx-cache")))
         yield
