@@ -27,14 +27,15 @@ class Cabinet:
     def _look(self, *said: str) -> Observation:
         shut = [drawer for drawer in DRAWERS if drawer != self._open]
         shown = [f"{d} closed" if d in shut else f"{d} open: {self._owner[d]}" for d in DRAWERS]
-        listed = ["file letter"] * bool(self._open) + [f"open {drawer}" for drawer in shut]
-        return Observation("\n".join(("cabinet", "letter", "; ".join(shown), *said)), tuple(listed))
+        listed = [f"open {d}" if d in shut else f"file letter in {d}" for d in DRAWERS]
+        text = "\n".join(("cabinet", "letter", "; ".join(shown), *said))
+        return Observation(text, tuple(sorted(listed)))
 
     def step(self, action: str) -> StepResult:
         """Do it, or refuse it."""
         if action not in (self._look().admissible or ()):
             return StepResult(self._look("> That cannot be done."), refused=True)
-        if action == "file letter":
+        if action.startswith("file"):
             won = self._open == self._right
             return StepResult(self._look("> Filed."), float(won), terminated=True, success=won)
         self._open = action.removeprefix("open ")
@@ -42,7 +43,8 @@ class Cabinet:
 
     def expert(self) -> tuple[str, ...]:
         """Say how to win from here."""
-        return (f"open {self._right}", "file letter")[self._open == self._right :]
+        plan = (f"open {self._right}", f"file letter in {self._right}")
+        return plan[self._open == self._right :]
 
     def close(self) -> None:
         """Hold nothing, let go of nothing."""

@@ -10,6 +10,8 @@ from dreamgym.bench.suite import Cell, Inside, Stage
 
 NEW_TASKS = ("--curriculum", *settings("curriculum.maker=records", "curriculum.refill_every=3"))
 """Tasks by value, and known ones begun elsewhere."""
+KNOWN_TASKS = ("--curriculum", *settings("curriculum.maker=none"))
+"""Tasks by value, and none that is made up."""
 
 
 @dataclass(frozen=True, slots=True)

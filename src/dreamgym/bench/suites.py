@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from dreamgym.bench.arms import (
+    KNOWN_TASKS,
     NEW_TASKS,
     Arm,
     dpo_arm,
@@ -71,7 +72,8 @@ TABLE2: Makers = {
     "no-references": kind_arm(NO_REFERENCES, *NEW_TASKS),
     "no-reasoning": kind_arm(NO_REASONING, *NEW_TASKS),
     "no-history": kind_arm(NO_HISTORY, *NEW_TASKS),
-    "no-task-generation": kind_arm(USUAL),
+    "no-task-generation": kind_arm(USUAL, *KNOWN_TASKS),
+    "no-curriculum": kind_arm(USUAL),
     "sampled": kind_arm(SAMPLED, *NEW_TASKS),
     "no-luck-control": kind_arm(NOT_SHARED, *NEW_TASKS),
     "enriched": kind_arm(ENRICHED, *NEW_TASKS, *settings("rl.enrich=true")),

@@ -137,8 +137,11 @@ def test_ablations_share_the_start_and_differ_in_one_thing():
     sampled = one_cell("table2", "sampled", envs=["coin8"])["grpo-sampled"]
     assert set(set_in(luck)) - set(set_in(sampled)) == {"dream.share_answers=false"}
     assert "dream.temperature=1" in set_in(sampled)
-    plain = one_cell("table2", "no-task-generation", envs=["coin8"])
+    plain = one_cell("table2", "no-curriculum", envs=["coin8"])
     assert "--curriculum" not in plain["grpo-full"]
+    known = one_cell("table2", "no-task-generation", envs=["coin8"])["grpo-full"]
+    assert "--curriculum" in known
+    assert "curriculum.maker=none" in set_in(known)
 
 
 def test_without_its_gate_the_same_policy_is_counted():
