@@ -43,6 +43,8 @@ class Cloned:
     held_out: int
     actions: int
     """Demonstrated actions, in what was learnt and what was held out."""
+    recorded: int
+    """Real transitions of the whole record: its words, names and gaps between actions are known."""
     names: Names
     card: PolicyCard
     result: SftResult
@@ -97,6 +99,7 @@ def run_sft(
         demonstrations=tuple(one.id for one in demos),
         held_out=len(held),
         actions=sum(len(one.steps) for one in demos),
+        recorded=sum(len(one.steps) for one in recorded),
         names=names,
         card=card,
         result=result,
@@ -201,7 +204,7 @@ def result_of(config: RunConfig, cloned: Cloned) -> dict[str, Any]:
         "demonstration_ids": list(cloned.demonstrations),
         "held_out_demonstrations": cloned.held_out,
         "demonstrated_actions": cloned.actions,
-        "real_transitions": {"offline": cloned.actions, "online": 0},
+        "real_transitions": {"offline": cloned.recorded, "online": 0},
         "names": [list(group) for group in cloned.names.classes],
         "steps": result.steps,
         "best_step": result.best_step,
