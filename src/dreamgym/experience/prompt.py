@@ -338,7 +338,8 @@ def _compact(query: StepQuery, switches: Switches) -> str:
     if switches.history and query.history:
         notes = notes_of(query.history, window=switches.window, most=switches.notes)
         parts += ["<notes>" + "\n".join(map(unmarked, notes))] if notes else []
-        parts += [_compact_turn(turn) for turn in query.history[-switches.window :]]
+        first = max(0, len(query.history) - switches.window)
+        parts += [_compact_turn(turn) for turn in query.history[first:]]
     if switches.references:
         # The nearest one last: closest to where the answer begins.
         parts += [

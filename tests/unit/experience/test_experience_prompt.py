@@ -70,6 +70,13 @@ def check_golden(name, text):
 
 
 @pytest.mark.parametrize("style", Style)
+def test_a_window_of_nothing_shows_no_earlier_turn(style):
+    prompt = step_prompt(QUERY, style=style, switches=Switches(window=0))
+    assert "move west" not in flat_prompt(prompt)
+    assert "move west" in flat_prompt(step_prompt(QUERY, style=style, switches=Switches(window=1)))
+
+
+@pytest.mark.parametrize("style", Style)
 @pytest.mark.parametrize("case", CASES)
 def test_golden_step_prompts(style, case):
     prompt = step_prompt(QUERY, style=style, switches=CASES[case])
