@@ -140,8 +140,8 @@ def learn_preferences(
 
 def batch_of(pairs: Sequence[Pair], step: int, *, size: int, seed: int) -> list[Pair]:
     """Return the pairs of an update: each epoch goes through all in an order of its own."""
-    chosen = []
-    for place in range(step * size, step * size + min(size, len(pairs))):
+    chosen, size = [], min(size, len(pairs))
+    for place in range(step * size, (step + 1) * size):
         epoch, number = divmod(place, len(pairs))
         order = list(range(len(pairs)))
         random.Random(derive_seed(seed, "pairs", epoch)).shuffle(order)
