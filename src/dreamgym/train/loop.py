@@ -162,11 +162,13 @@ class LoopPlan:
             return self.groups
         return max(0, min(self.groups, (self.real_transitions - spent) // self.dearest_group))
 
-    def rate(self, step: int) -> float:
-        """Return the learning rate of a step."""
+    def rate(self, step: int, *, turned: bool = False) -> float:
+        """Return the learning rate of a step; after a turn to reality nothing cools down.
+
+        Steps there are as many as can be paid for, so nobody knows which are the last.
+        """
         rising = (step + 1) / max(1, self.warmup_steps)
-        # Steps for real after a dream come after all others: they are as many as can be paid for.
-        falling = (self.steps - step) / (self.cooldown_steps + 1) if step < self.steps else 1.0
+        falling = 1.0 if turned else (self.steps - step) / (self.cooldown_steps + 1)
         return self.learning_rate * min(1.0, rising, falling)
 
 
@@ -313,7 +315,8 @@ async def make_step(
     groups = await play_groups(slots, practice.world, plan.play)
     played = time.monotonic()
     practice.remember(step, groups)
-    figures = {**group_figures(groups), **_learn(trainee, practice, groups, plan.rate(step), step)}
+    rate = plan.rate(step, turned=progress.stage > 0)
+    figures = {**group_figures(groups), **_learn(trainee, practice, groups, rate, step)}
     figures |= practice.tasks.observe(groups)
     figures |= await practice.tasks.refill(step)
     progress = _counted(progress, practice, plan, groups, figures)

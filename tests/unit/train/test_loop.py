@@ -156,5 +156,6 @@ def test_wrong_plans_are_refused():
 def test_the_rate_rises_stays_and_falls_by_hand():
     plan = LoopPlan(6, learning_rate=1.0, warmup_steps=2, cooldown_steps=3)
     assert [plan.rate(step) for step in range(6)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25]
-    assert plan.rate(6) == 1.0, "for real after the dream nothing is to fall"
+    turned = [plan.rate(step, turned=True) for step in (3, 5, 6)]
+    assert turned == [1.0, 1.0, 1.0], "for real after the dream nothing is to fall, ever"
     assert LoopPlan(6, learning_rate=1.0, warmup_steps=2).rate(5) == 1.0
