@@ -14,7 +14,7 @@ from dreamgym import build
 from dreamgym.config import ReplayConfig
 from dreamgym.dreams import Dream
 from dreamgym.jobs.practice import keep_episodes
-from dreamgym.replay import copy_store, open_store
+from dreamgym.replay import copy_store
 from dreamgym.replay.snapshot import Snapshot
 from dreamgym.rollout.groups import Group, ended_unknown
 from dreamgym.types import Source, Trajectory
@@ -34,14 +34,20 @@ class GrowingMemory:
     """
 
     def __init__(self, dream: Dream, path: Path, *, made: int) -> None:
-        earlier = [one for one in _dreamt(path) if _step_of(one) < made]
-        copy_store(Path(dream.card.store), path)
+        how = ReplayConfig(embedder=dream.card.embedder)
+        earlier = [one for one in _dreamt(path, how) if _step_of(one) < made]
+        # What was dreamt is in the old file until the new one holds it, too.
+        growing = path.with_name(f"{path.name}.new")
+        copy_store(Path(dream.card.store), growing)
+        with build.make_store(growing, how) as store:
+            keep_episodes(store, earlier)
+        copy_store(growing, path)
+        growing.unlink()
         self._dream = dream
-        self._store = build.make_store(path, ReplayConfig(embedder=dream.card.embedder))
+        self._store = build.make_store(path, how)
         self._snapshot: Snapshot | None = None
         real = self._store.trajectories(source=Source.REAL, env=dream.card.env)
         self._mapper = next(iter(real)).provenance.mapper
-        keep_episodes(self._store, earlier)
         self._renew()
 
     def remember(self, step: int, groups: Sequence[Group]) -> None:
@@ -76,10 +82,10 @@ class GrowingMemory:
         self._store.close()
 
 
-def _dreamt(path: Path) -> list[Trajectory]:
+def _dreamt(path: Path, how: ReplayConfig) -> list[Trajectory]:
     if not path.is_file():
         return []
-    with open_store(path) as store:
+    with build.make_store(path, how) as store:
         return list(store.trajectories(source=Source.DREAM))
 
 

@@ -22,4 +22,7 @@ def copy_store(store: Path, copy: Path) -> None:
     half.unlink(missing_ok=True)
     with closing(sqlite3.connect(store)) as old, closing(sqlite3.connect(half)) as new:
         old.backup(new)
+    for beside in ("-wal", "-shm"):
+        # What a killed writer left unwritten belongs to the store that is replaced.
+        copy.with_name(f"{copy.name}{beside}").unlink(missing_ok=True)
     os.replace(half, copy)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dreamgym import dreams
+from dreamgym import build, dreams
 from dreamgym.config import load_config
 from dreamgym.errors import ConfigError
 from dreamgym.jobs.enrich import GrowingMemory
@@ -50,6 +50,45 @@ def test_what_was_dreamt_is_found_until_its_step_is_repeated(small_dream, tmp_pa
     assert after(0) == (None, STATE, 0), "the dream's own store stays as it is"
     assert after(3) == (None, STATE, 0), "step 3 is made again and must not find itself"
     assert after(4) == (STATE, STATE, 0), "step 4 finds what step 3 left"
+
+
+def test_a_kill_while_the_memory_is_made_anew_loses_nothing(small_dream, tmp_path, monkeypatch):
+    path = tmp_path / "memory.sqlite"
+    dream = dreams.open_dream(small_dream / "dream")
+    memory = GrowingMemory(dream, path, made=0)
+    group, action = dreamt(dream)
+    memory.remember(0, [group])
+    memory.close()
+
+    def killed(store, episodes):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dreamgym.jobs.enrich.keep_episodes", killed)
+        with pytest.raises(KeyboardInterrupt):
+            GrowingMemory(dream, path, made=1)
+    memory = GrowingMemory(dream, path, made=1)
+    assert nearest(dream, action) == STATE
+    memory.close()
+    asyncio.run(dream.close())
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_memory_is_read_with_the_embedder_of_its_dream(small_dream, tmp_path, monkeypatch):
+    opened = []
+
+    def noted(path, config):
+        opened.append((path.name, config.embedder))
+        return make_store(path, config)
+
+    make_store = build.make_store
+    dream = dreams.open_dream(small_dream / "dream")
+    monkeypatch.setattr(build, "make_store", noted)
+    for made in (0, 1):
+        GrowingMemory(dream, tmp_path / "memory.sqlite", made=made).close()
+    assert {embedder for _, embedder in opened} == {dream.card.embedder}
+    assert [name for name, _ in opened].count("memory.sqlite") == 3, "twice to grow, once to read"
+    asyncio.run(dream.close())
 
 
 def test_episodes_that_nobody_could_tell_are_not_remembered(small_dream, tmp_path):
