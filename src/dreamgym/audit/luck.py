@@ -1,13 +1,14 @@
 """Luck: how far rewards differ when the very same actions are played again.
 
-The dream's transition cache is emptied before every repetition, so that its model has to answer
-anew; a cache on disk in front of the model still answers, and luck it hides is luck nobody meets.
+The dream's transition cache is emptied before every repetition, and each repetition has a seed of
+its own, so that its model has to answer anew, as it would another episode. A cache on disk in front
+of the model still answers, and luck it hides is luck nobody meets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import pstdev
 
@@ -15,7 +16,7 @@ from dreamgym.audit.interval import Figure, ratio
 from dreamgym.audit.retell import retell_in_dream
 from dreamgym.experience.world import DreamWorld
 from dreamgym.protocols import Retriever
-from dreamgym.types import Trajectory
+from dreamgym.types import Trajectory, derive_seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ async def measure_luck(
         dream.forget()
         rounds.append(
             await retell_in_dream(
-                told,
+                [_reseeded(one, number) for one in told],
                 dream,
                 memory=memory,
                 concurrency=concurrency,
@@ -68,6 +69,15 @@ async def measure_luck(
             )
         )
     return sum_up_luck(list(zip(*rounds, strict=True)), repeats=repeats)
+
+
+def _reseeded(one: Trajectory, number: int) -> Trajectory:
+    """Return an episode as if it were another with the same actions.
+
+    Where episodes do not share replies, each draws its own, by its seed.
+    """
+    made = one.provenance
+    return replace(one, provenance=replace(made, seed=derive_seed("luck", made.seed, number)))
 
 
 def _report(on_progress: Callable[[int], None], before: int, done: int) -> None:
