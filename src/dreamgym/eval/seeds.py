@@ -13,11 +13,17 @@ from dataclasses import asdict, dataclass, replace
 
 EXACT_UP_TO = 16
 """Pairs up to which every way of flipping signs is gone through (65,536 of them)."""
+NOTHING = 1e-12
+"""A deviation below this is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A mean over seeds with its 95 % t interval; one seed has a mean and no interval."""
+    """A mean over seeds with its 95 % t interval.
+
+    One seed has none, nor have several that are all alike: that no spread was seen does not mean
+    that there is none.
+    """
 
     mean: float
     low: float | None
@@ -47,7 +53,7 @@ class Paired:
 
     difference: Spread
     p_t: float | None
-    """Two-sided paired t test; None for fewer than two pairs."""
+    """Two-sided paired t test; None for fewer than two pairs, and where all differ alike."""
     p_flip: float | None
     """Two-sided exact test that flips signs of differences; None for too many or too few pairs."""
 
@@ -69,9 +75,10 @@ def across_seeds(values: Sequence[float]) -> Spread:
     if not count:
         raise ValueError("no seeds, no mean")
     mean = math.fsum(values) / count
-    if count < 2:
+    deviation = _deviation(values) if count > 1 else 0.0
+    if deviation < NOTHING:
         return Spread(mean, None, None, count)
-    half = t_quantile(0.975, count - 1) * _deviation(values) / math.sqrt(count)
+    half = t_quantile(0.975, count - 1) * deviation / math.sqrt(count)
     return Spread(mean, mean - half, mean + half, count)
 
 
@@ -81,11 +88,10 @@ def compare_paired(ours: Sequence[float], theirs: Sequence[float]) -> Paired:
     spread = across_seeds(gaps)
     if len(gaps) < 2:
         return Paired(spread, None, None)
-    error = _deviation(gaps) / math.sqrt(len(gaps))
-    if error == 0:
-        p_t = 1.0 if spread.mean == 0 else 0.0
-    else:
-        p_t = 2 * (1 - t_probability(abs(spread.mean) / error, len(gaps) - 1))
+    p_t, deviation = None, _deviation(gaps)
+    if deviation >= NOTHING:
+        t = abs(spread.mean) * math.sqrt(len(gaps)) / deviation
+        p_t = 2 * (1 - t_probability(t, len(gaps) - 1))
     return Paired(spread, p_t, _flip_test(gaps))
 
 

@@ -47,9 +47,17 @@ def test_a_paired_comparison_by_hand():
     assert found.p_flip == pytest.approx(2 / 8)
 
 
-def test_arms_that_do_not_differ():
-    same = compare_paired([0.5, 0.5], [0.5, 0.5])
-    assert (same.p_t, same.p_flip) == (1.0, 1.0)
+@pytest.mark.parametrize("gap", [0.0, 0.1])
+def test_seeds_that_are_all_alike_say_nothing_of_the_spread(gap):
+    alike = across_seeds([0.5 + gap] * 3)
+    assert (alike.mean, alike.low, alike.high, alike.seeds) == (0.5 + gap, None, None, 3)
+    # 0.6 - 0.5 and 0.5 - 0.4 are not the same floats.
+    found = compare_paired([0.5 + gap, 0.4 + gap], [0.5, 0.4])
+    assert (found.difference.low, found.p_t) == (None, None)
+    assert found.p_flip == (0.5 if gap else 1.0)
+
+
+def test_one_pair_has_no_test():
     assert compare_paired([0.5], [0.4]).p_t is None
     with pytest.raises(ValueError, match="zip"):
         compare_paired([0.5], [0.4, 0.3])
