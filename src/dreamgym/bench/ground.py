@@ -13,6 +13,8 @@ from dreamgym.bench.suite import Inside, Stage
 from dreamgym.config.rl import RlConfig
 
 STORE = "experience.sqlite"
+HELD = "held"
+"""The stage that records what only audits look at."""
 UNKNOWN = "rl.unknown=no-reward"
 """Where episodes that a dream gives up do not count at all, policies learn to be given up."""
 
@@ -102,7 +104,7 @@ class Ground:
     def held(self) -> Stage:
         """Return the stage that records what audits look at, in a store of its own."""
         words = ("--policy", "mixed", *self._of_dev(self.scale.held))
-        return self.collect("held", *words, seed=self.seed + 100)
+        return self.collect(HELD, *words, seed=self.seed + 100)
 
     def start(self) -> Stage:
         """Return the policy that all learning by trial begins with: a few demonstrations copied."""

@@ -85,9 +85,8 @@ def _comparisons(table: BenchTable) -> list[str]:
     head = [_row(["arm", "minus", "in", "difference", "pairs", "p (t)", "p (flip)"])]
     head.append("|" + "---|" * 7)
     lines: list[str] = []
-    envs: list[str | None] = list(table.suite.envs)
     for ours, theirs in table.suite.compare:
-        for env in [*envs, None] if len(envs) > 1 else envs:
+        for env in table.compared_in:
             found = table.paired(ours, theirs, env)
             if found is not None:
                 shown = [str(found.difference), str(found.difference.seeds)]

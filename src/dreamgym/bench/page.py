@@ -60,12 +60,15 @@ def _arms(found: BenchTable) -> str:
 
 def _comparisons(found: BenchTable) -> str:
     rows = []
-    for ours, theirs in found.suite.compare:
-        paired = found.paired(ours, theirs)
+    # Over all columns where they may be pooled, by column where not.
+    shown = found.compared_in[-1:] if None in found.compared_in else found.compared_in
+    for ours, theirs, env in ((*pair, env) for pair in found.suite.compare for env in shown):
+        paired = found.paired(ours, theirs, env)
         if paired is not None:
             rows.append(
                 (
-                    escape(f"{ours} minus {theirs}"), _value(paired.difference),
+                    escape(f"{ours} minus {theirs}"), escape(env or "all"),
+                    _value(paired.difference),
                     _bar(paired.difference, scale=(-1.0, 1.0), limit=0.0),
                     str(paired.difference.seeds), escape(p_words(paired.p_t)),
                 )
@@ -73,7 +76,7 @@ def _comparisons(found: BenchTable) -> str:
     words = (
         "On the same environments and seeds. To the right of the dashed line, the first did better."
     )
-    head = ("arms", "difference, 95 % interval", "", "pairs", "p (paired t)")
+    head = ("arms", "in", "difference, 95 % interval", "", "pairs", "p (paired t)")
     return section("Compared", note(words), table(head, rows)) if rows else ""
 
 

@@ -138,6 +138,17 @@ class Suite:
         return tuple(found.values())
 
     @property
+    def separate(self) -> bool:
+        """Whether no policy stands in several columns: then all may be pooled as observations."""
+        trained: dict[str, str] = {}
+        return all(
+            trained.setdefault(stage.key, cell.env) == cell.env
+            for cell in self.cells
+            for stage in cell.stages
+            if stage.words[0] == "train"
+        )
+
+    @property
     def arms(self) -> tuple[str, ...]:
         """The arms in their order."""
         return tuple(dict.fromkeys(cell.arm for cell in self.cells))

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from dreamgym.bench.ground import HELD
 from dreamgym.bench.predict import Audited, Predictor, audit_figures, rank_predictors
 from dreamgym.bench.run import TIMES
 from dreamgym.bench.suite import Cell, Stage, Suite
@@ -92,6 +93,15 @@ class BenchTable:
         values = [cell.success for cell in self.of(arm, env) if cell.success is not None]
         return across_seeds(values).within(0.0, 1.0) if values else None
 
+    @property
+    def compared_in(self) -> tuple[str | None, ...]:
+        """Where arms are compared: in each column, and over all of them where that means anything.
+
+        A policy that is judged in several columns is one observation, not several.
+        """
+        envs = self.suite.envs
+        return (*envs, None) if len(envs) > 1 and self.suite.separate else envs
+
     def paired(self, ours: str, theirs: str, env: str | None = None) -> Paired | None:
         """Compare two arms where both are finished; without an environment, over all of them."""
         other = {(cell.env, cell.seed): cell.success for cell in self.of(theirs, env)}
@@ -159,7 +169,7 @@ class BenchTable:
             "comparisons": [
                 {"arm": ours, "minus": theirs, "env": env, **_plain(self.paired(ours, theirs, env))}
                 for ours, theirs in self.suite.compare
-                for env in (*self.suite.envs, None)
+                for env in self.compared_in
                 if self.paired(ours, theirs, env) is not None
             ],
             "real_for_each_s2r": [
@@ -224,7 +234,9 @@ def _success(stage: Stage, root: Path) -> float | None:
 def _judged(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
     """Return what the evaluation found, and what led there."""
     chain = list(cell.last.chain())
-    runs = [read_run(stage.folder(root)) for stage in chain]
+    beside = [stage for stage in cell.stages if stage not in chain]
+    every = {stage: read_run(stage.folder(root)) for stage in (*chain, *beside)}
+    runs = [every[stage] for stage in chain]
     judged = runs[-1]
 
     def counts(name: str) -> list[int]:
@@ -241,7 +253,13 @@ def _judged(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
             taken += sum(value for name, value in row.items() if name.startswith("time/"))
             if "real/success" in row:
                 looks.append((row.get("real/steps_online", 0.0), row["real/success"], taken))
-    audits = [int(run.of("cost", "real_steps") or 0) for run in runs]
+    # Audits that the table tells of stand beside the chain; what they look at is recorded for them.
+    looked_at = sum(
+        int(run.of("real_transitions", "offline") or 0)
+        if stage.name.endswith(f"/{HELD}")
+        else int(run.of("cost", "real_steps") or 0)
+        for stage, run in every.items()
+    )
     return CellResult(
         cell.env,
         cell.arm,
@@ -250,7 +268,7 @@ def _judged(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
         episodes=int(judged.of("success", "episodes") or 0),
         offline=max(counts("offline"), default=0),
         online=sum(counts("online")),
-        evaluation=sum(counts("evaluation")) + sum(audits) + int(judged.of("transitions") or 0),
-        seconds=round(sum(map(took, chain, runs)), 1),
+        evaluation=sum(counts("evaluation")) + looked_at + int(judged.of("transitions") or 0),
+        seconds=round(sum(took(stage, run) for stage, run in every.items()), 1),
         looks=tuple(looks),
     )

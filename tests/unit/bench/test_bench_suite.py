@@ -59,6 +59,8 @@ def leave(out, words):
         result |= {"real_transitions": {"offline": 700 if words[0] == "fit" else 300, "online": 0}}
     elif words[0] == "audit":
         result |= {"cost": {"real_steps": 50}}
+    elif words[0] == "collect":
+        result |= {"real_transitions": {"offline": 90, "online": 0}}
     algo = "grpo" if "grpo" in words else "sft"
     (out / "config.toml").write_text(f'seed = {seed}\n[train]\nalgo = "{algo}"\n')
     (out / "run.json").write_text(json.dumps({"command": f"dreamgym {words[0]}"}))
@@ -165,6 +167,22 @@ def test_a_stage_that_another_suite_began_in_the_same_moment_is_waited_for(tmp_p
 
     assert play(suite, tmp_path, call) == {}
     assert len(calls) == 1
+
+
+def test_audits_beside_the_chain_count_with_what_they_look_at(tmp_path):
+    both = make_suite("table2", envs=["coin8"], arms=["full", "no-gate"], seeds=range(1))
+    play(both, tmp_path, Player())
+    full, free = make_table(both, tmp_path).cells
+    assert full.evaluation - free.evaluation == 50 + 90, "its audit, and what was held for it"
+    assert full.seconds - free.seconds == 3 * 60, "and the evaluation of the start"
+
+
+def test_a_policy_that_is_judged_in_several_columns_is_one_observation(tmp_path):
+    crossing = make_suite("transfer", envs=["coin8"], seeds=range(3))
+    table = make_table(crossing, tmp_path)
+    assert table.compared_in == crossing.envs
+    apart = make_suite("table1", envs=["coin8", "map"], arms=["start", "grpo-real"])
+    assert make_table(apart, tmp_path).compared_in == ("coin8", "map", None)
 
 
 def test_the_table_by_hand(suite, tmp_path):
