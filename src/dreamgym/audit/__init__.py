@@ -1,7 +1,7 @@
 """The audit: may one train in this dream? Measures against reality, and a gate."""
 
 from dreamgym.audit.audit import AuditPlan, Player, Subject, audit
-from dreamgym.audit.gate import GateFigures, Thresholds, check_gate, read_audit
+from dreamgym.audit.gate import GateFigures, Thresholds, check_gate, read_audit, read_audited
 from dreamgym.audit.report import AuditReport
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "audit",
     "check_gate",
     "read_audit",
+    "read_audited",
 ]

@@ -78,10 +78,15 @@ def _worst(choose: Any, values: list[float | None]) -> float | None:
 
 def read_audit(path: Path) -> GateFigures:
     """Read the figures of an audit from its run directory or its `result.json`."""
+    return read_audited(path)[0]
+
+
+def read_audited(path: Path) -> tuple[GateFigures, dict[str, Any]]:
+    """Read the figures of an audit, and its whole result, which says what was audited."""
     file = path / "result.json" if path.is_dir() else path
     try:
         result = json.loads(file.read_text("utf-8"))
-        return GateFigures.from_plain(result)
+        return GateFigures.from_plain(result), result
     except FileNotFoundError as error:
         raise ConfigError(
             f"there is no audit at {file}; `dreamgym audit --world ... --data ... --out {path}` "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,6 +100,7 @@ async def audit_dream(
             "version": __version__,
             "llm": server.metrics() if server is not None else None,
             "served": config.llm.model if wanted.world == dreams.SERVER else None,
+            "dream": asdict(config.dream),
             **report.plain(),
         }
     )

@@ -6,7 +6,6 @@ what the policy practised on (none in a dream), and what looks at reality took.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -17,13 +16,11 @@ from typing import Any
 
 from dreamgym import __version__, build, dreams
 from dreamgym.agents.policy_card import POLICY
-from dreamgym.audit import check_gate, read_audit
 from dreamgym.config import RunConfig
-from dreamgym.errors import ConfigError
-from dreamgym.jobs.audit import thresholds_of
 from dreamgym.jobs.curriculum import write_pool
 from dreamgym.jobs.enrich import GrowingMemory
 from dreamgym.jobs.familiar import familiar
+from dreamgym.jobs.gate import check_world_gate
 from dreamgym.jobs.practice import Grounds, make_probe, open_grounds
 from dreamgym.jobs.train import save_policy
 from dreamgym.jobs.trainee import CHECKPOINTS, load_start, make_trainee
@@ -153,32 +150,6 @@ def tell_turns(run: RunDir, progress: Progress, figures: Mapping[str, float]) ->
         run.event("turn", **asdict(progress.turns[-1]))
     if figures.get("gap/alarm"):
         run.event("mistrust", **progress.readings[-1])
-
-
-def check_world_gate(config: RunConfig) -> None:
-    """Refuse to train in a dream that no audit has found fit for it, unless told to."""
-    wanted = config.rl
-    if wanted.world == "real" or wanted.gate == "off":
-        return
-    if not wanted.gate:
-        raise ConfigError(
-            f"may one train in {wanted.world}? `dreamgym audit --world {wanted.world} --data ...` "
-            "tells: name its run with --gate, or train regardless with --gate off"
-        )
-    figures = read_audit(Path(wanted.gate))
-    path = Path(wanted.gate)
-    result = json.loads((path / "result.json" if path.is_dir() else path).read_text("utf-8"))
-    if Path(result["world"]).resolve() != Path(wanted.world).resolve():
-        raise ConfigError(f"{wanted.gate} is an audit of {result['world']}, not of {wanted.world}")
-    served = result.get("served")
-    if wanted.world == dreams.SERVER and served != config.llm.model:
-        raise ConfigError(f"{wanted.gate} is an audit of {served}, not of {config.llm.model}")
-    reasons = check_gate(figures, thresholds_of(config.audit))
-    if reasons:
-        raise ConfigError(
-            f"the gate of {wanted.world} is shut: {'; '.join(reasons)}. Improve the dream, or "
-            "train regardless with --gate off"
-        )
 
 
 def loop_plan(config: RunConfig) -> LoopPlan:

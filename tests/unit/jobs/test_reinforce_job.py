@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from stairs_engine import HEIGHT, dreaming, look
@@ -16,7 +16,8 @@ from dreamgym.errors import ConfigError
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import Style
 from dreamgym.experience.world import DreamWorld
-from dreamgym.jobs.reinforce import check_world_gate, loop_plan
+from dreamgym.jobs.gate import check_world_gate
+from dreamgym.jobs.reinforce import loop_plan
 from dreamgym.jobs.trainee import CHECKPOINTS, go_on, load_start, make_algorithm
 from dreamgym.models.as_llm import LocalLLM
 from dreamgym.models.checkpoint import Checkpoint, save_checkpoint
@@ -112,6 +113,20 @@ def test_an_audit_vouches_for_the_model_that_was_served(tmp_path):
     check_world_gate(settings(gate, "rl.world='llm'", "llm.model='mine'"))
     with pytest.raises(ConfigError, match="is an audit of mine, not of other"):
         check_world_gate(settings(gate, "rl.world='llm'", "llm.model='other'"))
+
+
+def test_an_audit_vouches_for_how_the_dream_was_played(tmp_path):
+    dream = settings().dream
+    gate = audited(tmp_path, dream=asdict(dream))
+    check_world_gate(settings(*gate))
+    with pytest.raises(
+        ConfigError, match=r"a dream with grounding=True, not of .* grounding=False"
+    ):
+        check_world_gate(settings(*gate, "dream.grounding=false"))
+    check_world_gate(settings(*gate, "dream.known_words=true", "dream.window=9"))
+    served = audited(tmp_path, world="llm", served="mine", dream=asdict(dream))[0]
+    with pytest.raises(ConfigError, match=r"with window=4"):
+        check_world_gate(settings(served, "rl.world='llm'", "llm.model='mine'", "dream.window=9"))
 
 
 def test_settings_reach_the_parts(tmp_path):
