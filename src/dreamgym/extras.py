@@ -7,11 +7,11 @@ the name may be another version, or nothing. Nothing is installed here.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from shlex import quote
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -21,17 +21,18 @@ def install_command(extra: str) -> str:
     folder, editable = _origin()
     if folder is None:
         return f"{pip_install()} 'dreamgym[{extra}]'"
-    return f"{pip_install()} {'-e ' if editable else ''}'{folder}[{extra}]'"
+    what = shlex.quote(f"{folder}[{extra}]")
+    return f"{pip_install()} {'-e ' if editable else ''}{what}"
 
 
 def pip_install() -> str:
-    """Return `pip install` for the Python that runs, also where another one is on the path."""
+    """Return `python -m pip install` for the Python that runs, also where the path has another."""
     first = shutil.which("python")
     ours = Path(sys.executable)
     # Interpreters of virtual environments are links to one file: their folders tell them apart.
     if first is not None and Path(first).parent == ours.parent:
-        return "pip install"
-    return f"{quote(str(ours))} -m pip install"
+        return "python -m pip install"
+    return f"{shlex.quote(str(ours))} -m pip install"
 
 
 def _origin() -> tuple[str | None, bool]:

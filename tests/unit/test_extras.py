@@ -1,4 +1,5 @@
 import json
+import shlex
 import shutil
 import sys
 from importlib.metadata import Distribution, PackageNotFoundError
@@ -34,22 +35,27 @@ def origin(monkeypatch):
 
 def test_a_released_copy_takes_its_extras_from_the_registry(origin):
     origin(None)
-    assert install_command("twx") == "pip install 'dreamgym[twx]'"
+    assert install_command("twx") == "python -m pip install 'dreamgym[twx]'"
 
 
 def test_a_copy_that_runs_in_its_folder_takes_them_from_there(origin):
     origin({"url": "file:///home/me/my%20dream", "dir_info": {"editable": True}})
-    assert install_command("twx") == "pip install -e '/home/me/my dream[twx]'"
+    assert install_command("twx") == "python -m pip install -e '/home/me/my dream[twx]'"
 
 
 def test_a_copy_made_from_a_folder_is_made_from_it_again(origin):
     origin({"url": "file:///src/dreamgym", "dir_info": {}})
-    assert install_command("lora") == "pip install '/src/dreamgym[lora]'"
+    assert install_command("lora") == "python -m pip install '/src/dreamgym[lora]'"
+
+
+def test_a_folder_of_any_name_can_be_copied_into_a_shell(origin):
+    origin({"url": "file:///o'neil/dream", "dir_info": {"editable": True}})
+    assert shlex.split(install_command("twx"))[-1] == "/o'neil/dream[twx]"
 
 
 def test_a_copy_from_a_repository_is_like_a_released_one(origin):
     origin({"url": "https://example.org/dreamgym.git", "vcs_info": {"vcs": "git"}})
-    assert install_command("twx") == "pip install 'dreamgym[twx]'"
+    assert install_command("twx") == "python -m pip install 'dreamgym[twx]'"
 
 
 def test_sources_that_were_never_installed_have_no_folder(monkeypatch):

@@ -1,6 +1,7 @@
 """Typed settings: frozen dataclasses, TOML presets, `--set a.b=c`. Standard library only.
 
-Config stops at `build.py`: no other part of the system sees these classes.
+Config stops at the commands, their jobs and what they build with (`build.py`, `dreams.py`): no part
+below sees these classes.
 """
 
 from dreamgym.config.audit import AuditConfig

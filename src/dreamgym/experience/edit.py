@@ -1,7 +1,7 @@
 """A reply as an edit: what changes, goes and appears, instead of the whole state written anew.
 
-`apply(diff(old, new), old) == new` for any two texts. Numbers in an edit are those of the old
-state's items (`state.numbered`). What was said before is never carried over; what is said now is
+`apply(old, diff(old, new)) == new` for any two texts. Numbers in an edit are those of the old
+state's items (`states.numbered`). What was said before is never carried over; what is said now is
 part of the edit. Where a change of page leaves little in place, the edit is the new page itself.
 """
 

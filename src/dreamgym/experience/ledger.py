@@ -102,10 +102,6 @@ class Ledger:
         """Return what was said under a heading."""
         return self._said.get(heading) if heading else None
 
-    def void(self, name: str) -> None:
-        """Forget a page: something there changed out of sight."""
-        self._pages.pop(name, None)
-
     def page(self, name: str) -> Page | None:
         """Return a page by its name."""
         return self._pages.get(name)

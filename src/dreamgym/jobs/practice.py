@@ -23,7 +23,8 @@ from dreamgym.replay import ExperienceStore
 from dreamgym.rollout.collect import Answerer, Slot
 from dreamgym.rollout.groups import Group
 from dreamgym.tasks.refill import unheard
-from dreamgym.train.loop import Practice, Probe, Sight, TaskSampler
+from dreamgym.train.loop import Practice, TaskSampler
+from dreamgym.train.progress import Probe, Sight
 from dreamgym.train.tokens import environment_rewards, outcome_rewards
 from dreamgym.types import Source, Split, Task, Trajectory, derive_seed
 

@@ -144,6 +144,11 @@ def result_of(plan: RoundsPlan, root: Path, past: Sequence[Ended]) -> dict[str, 
             "evaluation": total("real_transitions", "evaluation") + audited,
             "evaluation_watch": total("real_transitions", "evaluation_watch"),
             "evaluation_audit": audited,
+            "learnt_watch": sum(
+                int(one.result["real_transitions"]["evaluation_watch"])
+                for one, then in zip(past, followed, strict=True)
+                if then
+            ),
             "online_ceiling": config.rl.then_real or None,
         },
         "dream_transitions": total("dream_transitions"),

@@ -29,7 +29,7 @@ class Reason(StrEnum):
     ALIKE = "alike"
     """The embedder finds a known task all but equal."""
     HELD_OUT = "held-out"
-    """It equals a task that policies are judged on."""
+    """It equals a recorded task that is not for training."""
     LAYOUT = "layout"
     """Its first state is laid out as no real one is."""
     UNHEARD_OF = "unheard-of"

@@ -24,7 +24,7 @@ from dreamgym.train.advantages import (
     step_advantages,
     whiten,
 )
-from dreamgym.train.tokens import Floats, TokenEpisode, TokenGroup
+from dreamgym.train.tokens import READ, Floats, TokenEpisode, TokenGroup
 
 Values = Sequence[Sequence[Floats]]
 """For each group and each of its episodes, failed ones too: a critic's value before every action
@@ -209,6 +209,8 @@ class Ppo:
         values = said.copy()
         if episode.terminated or not self.bootstrap:
             values[-1] = 0.0
+        elif episode.sequences[-1].turns[-1] != READ:
+            raise ValueError("an episode that was cut off lacks its last state: `Weaver.end` it")
         return gae(
             episode.turn_rewards(self.invalid_penalty),
             values,
@@ -290,9 +292,9 @@ def _metrics(groups: Sequence[TokenGroup], found: Sequence[CreditedEpisode]) -> 
     if valid:
         turns = sum(len(episode.rewards) for episode in valid)
         metrics |= {
-            "reward/mean": float(np.mean([sum(episode.rewards) for episode in valid])),
-            "success_rate": float(np.mean([episode.success for episode in valid])),
-            "invalid_action_rate": float(sum(e.refusals.sum() for e in valid) / max(1, turns)),
+            "credit/reward_mean": float(np.mean([sum(episode.rewards) for episode in valid])),
+            "credit/success": float(np.mean([episode.success for episode in valid])),
+            "credit/refused": float(sum(e.refusals.sum() for e in valid) / max(1, turns)),
         }
     if found:
         flat = np.concatenate([one.advantages for one in found])

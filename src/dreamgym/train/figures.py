@@ -7,7 +7,7 @@ import math
 from dreamgym.train.objectives import Loss
 
 
-class Figures:
+class UpdateFigures:
     """Adds up what passes report."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ from dreamgym.train.update import Learner
 from dreamgym.train.weave import token_groups
 from dreamgym.types import Source, Task, derive_seed
 
-BEST = "best"
+BEST_LOOK = "best"
 """The folder, inside that of the checkpoints, of what a policy that went astray goes back to."""
 
 
@@ -237,7 +237,7 @@ def _best_folder(plan: LoopPlan, folder: Path | None) -> Path | None:
         return None
     if folder is None:
         raise ConfigError("to go back to the best policy, a folder for checkpoints is needed")
-    return folder / BEST
+    return folder / BEST_LOOK
 
 
 def _keeper(

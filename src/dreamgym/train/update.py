@@ -22,7 +22,7 @@ from dreamgym.models.requirement import nn, torch
 from dreamgym.train.algorithms import Credit, CreditedEpisode
 from dreamgym.train.batch import Columns, Row, collate, plan_passes
 from dreamgym.train.critic import Critic
-from dreamgym.train.figures import Figures
+from dreamgym.train.figures import UpdateFigures
 from dreamgym.train.objectives import (
     CloningObjective,
     Objective,
@@ -237,7 +237,7 @@ class Learner:
         rate = plan.learning_rate if rate is None else rate
         for group in self._optimizer.param_groups:
             group["lr"] = rate * (plan.critic_rate if group["critic"] else 1.0)
-        figures = Figures()
+        figures = UpdateFigures()
         for epoch in range(plan.epochs):
             seed = derive_seed(plan.seed, "update", step, epoch)
             for number, part in enumerate(deal(units, plan.minibatches, seed=seed)):
@@ -252,7 +252,7 @@ class Learner:
         return {**figures.means(), "actor/kl_stopped": 0.0, "actor/lr": rate}
 
     def _add_gradients(
-        self, units: Sequence[Unit], objective: Objective, figures: Figures
+        self, units: Sequence[Unit], objective: Objective, figures: UpdateFigures
     ) -> float:
         """Add up a minibatch's gradients; return how far the policy is from the one that played."""
         rows = [row for unit in weighed(units, objective) for row in unit]
@@ -272,7 +272,7 @@ class Learner:
             figures.add(loss)
         return figures.latest("actor/ppo_kl")
 
-    def _move(self, figures: Figures) -> None:
+    def _move(self, figures: UpdateFigures) -> None:
         """Make a step, unless the gradient is broken: such a step would break every weight."""
         norms = {}
         for who, chosen in (("actor", True), ("critic", False)):

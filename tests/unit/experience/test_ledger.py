@@ -38,11 +38,9 @@ def test_a_page_is_seen_with_what_one_carries():
     assert carried_things("hall\ncarrying: nothing") == frozenset()
 
 
-def test_the_ledger_keeps_pages_as_last_seen_and_forgets_on_request():
+def test_the_ledger_keeps_pages_as_last_seen():
     kept = ledger("kitchen\ncup; spoon", "kitchen\nspoon\ncarrying: cup")
     assert kept.page("kitchen") == Page(("kitchen", "spoon", None))
-    kept.void("kitchen")
-    assert kept.page("kitchen") is None
     assert kept.page("attic") is None
 
 

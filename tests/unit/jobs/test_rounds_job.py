@@ -46,7 +46,7 @@ def test_where_the_gate_is_shut_the_last_policy_and_the_reasons_are_left(shut):
     assert (only["why"], found["steps"], found["seconds"]) == (ALARM, 12, 0.0)
     assert found["real_transitions"] == {
         "offline": 500, "online": 0, "evaluation": 160, "evaluation_watch": 90,
-        "evaluation_audit": 40, "online_ceiling": None,
+        "evaluation_audit": 40, "learnt_watch": 90, "online_ceiling": None,
     }  # fmt: skip
     shown = Console(file=StringIO(), width=200)
     with pytest.raises(typer.Exit) as ended:

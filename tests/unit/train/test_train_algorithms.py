@@ -100,10 +100,12 @@ def test_ppo_bootstraps_only_where_a_limit_ended_the_episode_and_only_on_request
         (False, False, 1.0),
         (False, True, 5.0),
     ):
-        episode = made_episode([1], terminated=terminated)
+        episode = made_episode([1], terminated=terminated, left=True)
         algorithm = Ppo(whiten=False, bootstrap=bootstrap)
         (one,) = algorithm.credit([group(episode)], values).episodes
         assert one.advantages.tolist() == [expected]
+    with pytest.raises(ValueError, match="lacks its last state"):
+        Ppo(bootstrap=True).credit([group(made_episode([1], terminated=False))], values)
 
 
 def test_ppo_takes_a_penalty_off_the_refused_turn():
@@ -168,11 +170,11 @@ def test_groups_without_variance_are_left_out_and_counted():
 def test_figures_are_of_episodes_that_did_not_fail():
     won = made_episode([0, 1], refused=(True, False), success=True)
     credit = Grpo().credit([TokenGroup("task", (won, made_episode([0, 0]), BROKEN))])
-    assert credit.metrics["reward/mean"] == 0.5
-    assert credit.metrics["success_rate"] == 0.5
-    assert credit.metrics["invalid_action_rate"] == 0.25
+    assert credit.metrics["credit/reward_mean"] == 0.5
+    assert credit.metrics["credit/success"] == 0.5
+    assert credit.metrics["credit/refused"] == 0.25
     nothing = Grpo().credit([TokenGroup("task", (BROKEN,))])
-    assert "reward/mean" not in nothing.metrics, "no figure is made up"
+    assert "credit/reward_mean" not in nothing.metrics, "no figure is made up"
     assert nothing.episodes == ()
 
 

@@ -70,7 +70,7 @@ def test_failed_members_leave_the_groups_credit_alone(walker, groups):
     assert not all(failed)
     credit = Grpo().credit(told)
     assert credit.metrics["credit/failed_episodes"] == sum(failed)
-    assert credit.metrics["reward/mean"] == 1.0  # those that were short enough to end in time
+    assert credit.metrics["credit/reward_mean"] == 1.0  # the short ones end in time
 
 
 def test_unknown_ends_are_left_out_or_earn_nothing_as_asked(walker, groups):
