@@ -166,9 +166,10 @@ SUITES = {
         ("coin8-marks", "map"),
     ),
     "data": Plan(
-        "Success after learning in the dream, by the real transitions on record (about; half of "
-        "them by the start, exact under offline) and by the size of the experience model (Figure "
-        "5). No gate; what is not counted, the dream does not remember either.",
+        "Success after learning in the dream, by the real transitions that it is made of (about; "
+        "half of them by the start) and by the size of the experience model (Figure 5). No gate; "
+        "what is not counted, the dream does not remember either. The start is the same for all "
+        "and knows the words of the usual record, which is what offline counts.",
         DATA,
         (
             ("1m-16000", "1m-250"), ("3m-16000", "3m-250"), ("3m-16000", "1m-16000"),
