@@ -26,7 +26,7 @@ class Cabinet:
 
     def _look(self, *said: str) -> Observation:
         shut = [drawer for drawer in DRAWERS if drawer != self._open]
-        shown = [f"{d} closed" if d in shut else f"{d} open: {self._owner[d]}" for d in DRAWERS]
+        shown = [f"{d} closed" if d in shut else f"{d} open ({self._owner[d]})" for d in DRAWERS]
         listed = [f"open {d}" if d in shut else f"file letter in {d}" for d in DRAWERS]
         text = "\n".join(("cabinet", "letter", "; ".join(shown), *said))
         return Observation(text, tuple(sorted(listed)))
