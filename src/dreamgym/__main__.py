@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 
 def main() -> None:
@@ -10,9 +11,13 @@ def main() -> None:
     # The products of a search are small. Threads that numpy starts for them go on running while
     # they wait, and take a core from those who compute. Whoever sets a number gets it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from dreamgym.cli.main import main as run
+    try:
+        from dreamgym.cli.main import main as run
 
-    run()
+        run()
+    except KeyboardInterrupt:
+        # Commands say themselves what is kept; this one had not begun.
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dreamgym.agents import Behaviour, make_behaviour
-from dreamgym.agents.behaviour import AgentFactory
+from dreamgym.agents.behaviour import BEHAVIOURS, AgentFactory
 from dreamgym.agents.language_model import LanguageModelAgent
 from dreamgym.agents.policy import Manner, PolicyAgent, listed_actions
 from dreamgym.agents.policy_card import (
@@ -31,6 +31,7 @@ from dreamgym.config import EnvConfig, LlmConfig, ReplayConfig
 from dreamgym.envs.world import RealWorld, open_world
 from dreamgym.errors import ConfigError, did_you_mean
 from dreamgym.experience.affordances import affordances_from
+from dreamgym.experience.card import CARD as DREAM
 from dreamgym.protocols import LLM, Agent, Embedder, Env
 from dreamgym.replay import Capacity, ExperienceStore, open_store
 from dreamgym.replay.embed import HashingEmbedder
@@ -149,7 +150,13 @@ def make_policy(
     path, _, changes = name.partition("?")
     folder = model_folder(Path(path))
     if folder is None:
+        if Path(path).is_dir() and name not in BEHAVIOURS:
+            raise ConfigError(
+                f"{path} holds no policy: it is no model folder, and no finished training"
+            )
         return make_behaviour(name, noise=noise, probe_share=probe_share)
+    if (Path(path) / DREAM).is_file():
+        raise ConfigError(f"{path} is a dream: it answers actions, and takes none")
     from dreamgym.models.as_llm import LocalLLM
     from dreamgym.models.load import load_model, load_tokenizer
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dreamgym import build
-from dreamgym.config import DreamConfig, ReplayConfig, RunConfig
+from dreamgym.config import DreamConfig, EnvConfig, ReplayConfig, RunConfig
 from dreamgym.envs.spec import parse_spec
 from dreamgym.errors import ConfigError, EnvError, did_you_mean
 from dreamgym.experience.card import CARD, DreamCard, load_card
@@ -226,15 +226,16 @@ def store_path(config: ReplayConfig) -> Path:
 
 
 def only_env(store: ExperienceStore, *, wanted: str) -> str:
-    """Return the environment of a store: the only one, or among several the wanted one."""
+    """Return the environment of a store: the wanted one, or the only one where none was named."""
     known = sorted({group.env for group in store.stats()})
-    if len(known) == 1:
-        return known[0]
+    if not known:
+        raise ConfigError(f"{store.path} holds nothing: record some with `dreamgym collect`")
     name = str(parse_spec(wanted))
     if name in known:
         return name
-    listed = ", ".join(known) or "nothing"
-    raise ConfigError(f"{store.path} holds {listed}; choose one with --env")
+    if len(known) == 1 and wanted == EnvConfig().spec:
+        return known[0]
+    raise ConfigError(f"{store.path} holds {', '.join(known)}; choose one with --env")
 
 
 def recorded_openings(store: ExperienceStore, env: str) -> dict[str, Opening]:

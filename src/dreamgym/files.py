@@ -36,10 +36,19 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        # A temporary file is for its owner alone; this one is for whom new files are for.
+        Path(temporary).chmod(0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    """Return which rights new files lack; there is no way to ask but to set it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def enter_wal(connection: sqlite3.Connection, *, patience: float) -> None:

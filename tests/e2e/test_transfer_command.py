@@ -138,7 +138,7 @@ def test_a_full_disk_stops_a_run_that_goes_on_when_there_is_room(place):
     full = run(place, [sys.executable, "-c", little_room, *command], check=False)
     assert full.returncode == 1
     assert "File too large" in full.stderr
-    assert "--resume --out full goes on from there" in full.stderr
+    assert "The same command with --resume --out full goes on from there" in full.stderr
     assert "Traceback" not in full.stderr
     assert not (place / "full/result.json").exists()
     run(place, [*command, "--resume"])

@@ -161,9 +161,12 @@ def test_a_store_must_be_named_and_be_there(tmp_path):
 def test_the_only_environment_needs_no_name(store, tmp_path):
     with open_store(store) as opened:
         assert only_env(opened, wanted="twx/coin") == ENV
+        assert only_env(opened, wanted=ENV) == ENV
+        with pytest.raises(ConfigError, match=f"holds {ENV}; choose one"):
+            only_env(opened, wanted="twx/mapreader")
     with (
         open_store(tmp_path / "empty.sqlite") as empty,
-        pytest.raises(ConfigError, match="holds nothing; choose one with --env"),
+        pytest.raises(ConfigError, match="holds nothing: record some"),
     ):
         only_env(empty, wanted="twx/coin")
 

@@ -62,3 +62,9 @@ def test_who_never_lets_go_is_not_waited_for_for_ever(tmp_path):
         enter_wal(mine, patience=0.05)
     mine.close()
     other.close()
+
+
+def test_what_is_written_may_be_read_by_whom_new_files_may(tmp_path):
+    (tmp_path / "usual").touch()
+    write_atomically(tmp_path / "x", "content")
+    assert (tmp_path / "x").stat().st_mode == (tmp_path / "usual").stat().st_mode

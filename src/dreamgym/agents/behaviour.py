@@ -195,6 +195,8 @@ def _load_factory(name: str) -> AgentFactory:
     module, _, function = name.partition(":")
     try:
         found: AgentFactory = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"policy '{name}' cannot be loaded: {error}") from error
+    except Exception as error:  # Somebody else's module may fail in any way.
+        raise ConfigError(
+            f"policy '{name}' cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
     return found

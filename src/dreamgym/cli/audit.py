@@ -77,7 +77,7 @@ def audit(
     from dreamgym.jobs.audit import PAGE, run_audit
 
     place = resolved.audit.world.rstrip("/").rpartition("/")[2] or "dream"
-    run = options.open_run_for("audit", resolved, out=out, resume=False, place=place)
+    run = options.open_run_for("audit", resolved, out=out, resume=None, place=place)
     with options.running(run, resumable=False), progress(console, "Auditing", total=100) as bar:
         job = run_audit(
             resolved,

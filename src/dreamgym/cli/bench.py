@@ -91,7 +91,7 @@ def bench(
         path, config=dump_toml(settings), about=about, resume=True,
         may_change=frozenset({"envs", "arms", "seeds", "models", "gate"}),
     )  # fmt: skip
-    with options.running(run, resumable=True), progress(
+    with options.running(run, resumable=True, always=True), progress(
         console, f"Bench {name}", total=len(known.missing(suite).stages), guess_time=False
     ) as bar:  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,8 @@ from rich.console import Console
 
 from dreamgym.cli import options
 from dreamgym.config import RunConfig, dump_toml
+from dreamgym.envs.registry import make_engine
+from dreamgym.runs import remove_run
 
 if TYPE_CHECKING:
     from dreamgym.jobs.demo_result import DemoOutcome
@@ -57,10 +58,11 @@ def demo(
         console.print(dump_toml(resolved), markup=False, highlight=False)
         return
     place = out or default_place(resolved, env)
-    if fresh and (place / "run.json").exists():
-        shutil.rmtree(place)
+    if fresh:
+        make_engine(resolved.env.spec)  # Nothing is thrown away for a demo that cannot begin.
+        remove_run(place, command="demo")
     run = options.open_run_for("demo", resolved, out=place, resume=True)
-    with options.running(run, resumable=True):
+    with options.running(run, resumable=True, always=True):
         outcome = demo_with_view(resolved, run, console)
     show(console, outcome, place)
 

@@ -56,7 +56,7 @@ def evaluate(
     if dry_run:
         console.print(dump_toml(resolved), markup=False, highlight=False)
         return
-    run = options.open_run_for("eval", resolved, out=out, resume=False)
+    run = options.open_run_for("eval", resolved, out=out, resume=None)
     with (
         options.running(run, resumable=False),
         progress(console, "Evaluating", total=resolved.eval.episodes) as bar,

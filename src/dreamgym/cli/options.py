@@ -15,7 +15,7 @@ from rich.console import Console
 
 from dreamgym import __version__
 from dreamgym.config import MAY_CHANGE, RunConfig, dump_toml, load_config
-from dreamgym.errors import DreamGymError, LLMBudget, LLMDown
+from dreamgym.errors import LLMBudget, LLMDown
 from dreamgym.runs import RunDir, open_run
 from dreamgym.runs.versions import installed_versions
 from dreamgym.types import digest
@@ -59,9 +59,17 @@ def resolve_config(
 
 
 def open_run_for(
-    command: str, config: RunConfig, *, out: Path | None, resume: bool, place: str | None = None
+    command: str,
+    config: RunConfig,
+    *,
+    out: Path | None,
+    resume: bool | None,
+    place: str | None = None,
 ) -> RunDir:
-    """Open the run directory of a command; without `--out` its name follows from the settings."""
+    """Open the run directory of a command; without `--out` its name follows from the settings.
+
+    `resume` is None for commands whose runs cannot be continued.
+    """
     text = dump_toml(config)
     about_what = config.env.spec.split("?")[0] if place is None else place
     name = "".join(char if char.isalnum() else "-" for char in about_what)
@@ -71,32 +79,46 @@ def open_run_for(
         "command": shlex.join(["dreamgym", *sys.argv[1:]]),
         "packages": ", ".join(f"{name} {found}" for name, found in installed_versions().items()),
     }
-    return open_run(path, config=text, about=about, resume=resume, may_change=MAY_CHANGE)
+    return open_run(
+        path, config=text, about=about, resume=bool(resume), resumable=resume is not None,
+        may_change=MAY_CHANGE,
+    )  # fmt: skip
 
 
 @contextmanager
-def running(run: RunDir, *, resumable: bool) -> Iterator[None]:
-    """Close the run at the end; leave nothing of one that could not even start."""
+def running(run: RunDir, *, resumable: bool, always: bool = False) -> Iterator[None]:
+    """Close the run at the end; leave nothing of one that could not even start.
+
+    Args:
+        run: as opened.
+        resumable: whether the command can go on where it stopped.
+        always: whether it does so by itself, without `--resume`.
+    """
+    again = "" if always else " with " + shlex.join(["--resume", "--out", str(run.path)])
+    hint = f" The same command{again} goes on from there." if resumable else ""
     try:
         yield
     except (LLMDown, LLMBudget) as error:
-        raise _stopped(f"Stopped: {error}.", run, resumable=resumable, code=TRY_AGAIN) from None
-    except DreamGymError:
-        run.discard()
-        raise
+        raise _stopped(f"Stopped: {error}.", hint=hint, code=TRY_AGAIN) from None
+    except BrokenPipeError:
+        # Whoever read the output is gone, and so is whoever would read a word about it.
+        raise _stopped("The output was closed.", hint=hint, code=1) from None
     except OSError as error:
         if error.errno not in NO_ROOM:
+            run.discard()
             raise
         why = f"error: {error.strerror}: {run.path} cannot be written to. Make room."
-        raise _stopped(why, run, resumable=resumable, code=1) from None
+        raise _stopped(why, hint=hint, code=1) from None
     except KeyboardInterrupt:
-        raise _stopped("Interrupted.", run, resumable=resumable, code=130) from None
+        raise _stopped("Interrupted.", hint=hint, code=130) from None
+    except Exception:
+        run.discard()
+        raise
     finally:
         run.close()
 
 
-def _stopped(why: str, run: RunDir, *, resumable: bool, code: int) -> typer.Exit:
-    hint = f" --resume --out {run.path} goes on from there." if resumable else ""
+def _stopped(why: str, *, hint: str, code: int) -> typer.Exit:
     message = f"{why} What was acknowledged is kept.{hint}"
     Console(stderr=True).print(message, markup=False, highlight=False, soft_wrap=True)
     return typer.Exit(code)

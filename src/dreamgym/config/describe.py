@@ -37,6 +37,6 @@ def _meanings(kind: type) -> dict[str, str]:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             text = ""
             if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
-                text = str(following.value.value)
+                text = " ".join(str(following.value.value).split())
             found[node.target.id] = text
     return found

@@ -6,6 +6,7 @@ no inheritance: what a file says is what it says.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -125,4 +126,6 @@ def _convert(name: str, value: object, wanted: type) -> object:
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
         raise ConfigError(f"{name} is {words[wanted]}, not {value!r}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{name} is {value!r}; it must be a finite number")
     return value

@@ -80,7 +80,6 @@ def run_fit(
     store = build.make_store(path, config.replay)
     try:
         env = dreams.only_env(store, wanted=config.env.spec)
-        run.begin()
         lessons = _lessons(config, store, env, on_lessons)
         switches = dreams.switches_of(config.dream)
         pupil = make_pupil(
@@ -91,6 +90,7 @@ def run_fit(
         )  # fmt: skip
     finally:
         store.close()
+    run.begin()
 
     def note(progress: SftProgress) -> None:
         _note(run, progress)

@@ -25,6 +25,8 @@ def run_report(paths: Sequence[Path], *, out: Path | None = None, title: str = "
     page = report_page(runs, title=title, look_up=find_references)
     place = out or paths[0] / PAGE
     place = place / PAGE if place.is_dir() else place
+    if place.is_file() and place.suffix not in (".html", ".htm"):
+        raise ConfigError(f"{place} is there and no page: choose another name with --out")
     write_atomically(place, page)
     return place
 

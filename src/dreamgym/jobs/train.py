@@ -63,7 +63,6 @@ def run_sft(
     demos = choose_demonstrations(
         recorded, behaviour=wanted.behaviour, count=wanted.demos, seed=config.seed
     )
-    run.begin()
     policy = make_policy_model(
         config.policy.model,
         lambda: _texts(config.policy, recorded, demos),
@@ -71,6 +70,7 @@ def run_sft(
         seed=config.seed,
         lora=lora_of(config),
     )
+    run.begin()
     names = find_names(recorded)
     card = make_card(
         config, policy, env, learn_affordances(demos, names.classes, recorded=recorded)

@@ -187,6 +187,7 @@ def write_llama(
 
 def read_weights(folder: Path) -> Weights:
     """Read every `*.safetensors` file of a folder."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     files = sorted(folder.glob("*.safetensors"))
@@ -194,5 +195,8 @@ def read_weights(folder: Path) -> Weights:
         raise ConfigError(f"{folder} holds no weights: there is no *.safetensors file")
     found: Weights = {}
     for file in files:
-        found.update(load_file(file))
+        try:
+            found.update(load_file(file))
+        except SafetensorError as error:
+            raise ConfigError(f"{file} is damaged: {error}") from error
     return found

@@ -32,6 +32,9 @@ from dreamgym.models.sft_plan import (
 )
 from dreamgym.types import derive_seed, digest
 
+SAVE_SECONDS = 30.0
+"""After so long there is a checkpoint, however few updates were made."""
+
 
 @dataclass(slots=True)
 class _Position:
@@ -96,7 +99,9 @@ class _Fit:
         self._best: dict[str, torch.Tensor] = {}
         self._samples: Sequence[Sample] = ()
         self._batches: list[list[int]] = []
-        self._started = time.monotonic()
+        self._started = self._saved = time.monotonic()
+        self._saving = 0.0
+        """How long the last checkpoint took."""
 
     def run(self, on_progress: Callable[[SftProgress], None] | None) -> SftResult:
         """Train until the budget is spent or patience is at its end."""
@@ -110,13 +115,22 @@ class _Fit:
         self._model.train(True)
         while not self._at.done:
             progress = self._step()
-            if self._at.done or self._at.step % self._plan.checkpoint_every == 0:
+            if not math.isfinite(progress.loss):
+                raise ConfigError(
+                    f"the loss is {progress.loss} at update {progress.step}: begin again with a "
+                    f"lower learning rate, it was {progress.learning_rate:g}"
+                )
+            if self._at.done or self._at.step % self._plan.checkpoint_every == 0 or self._overdue():
                 self._save()
             if on_progress is not None:
                 on_progress(progress)
         self._model.train(False)
         _set_weights(self._trained, self._best)
         return self._result()
+
+    def _overdue(self) -> bool:
+        """Return whether much would be lost now; saving is to take a twentieth of the time."""
+        return time.monotonic() - self._saved > max(SAVE_SECONDS, 20 * self._saving)
 
     def _share(self) -> float:
         """Return how much of the budget is spent."""
@@ -217,6 +231,7 @@ class _Fit:
     def _save(self) -> None:
         if self._folder is None:
             return
+        began = time.monotonic()
         tensors = {f"model/{name}": weight.detach() for name, weight in self._trained.items()}
         tensors |= {f"best/{name}": weight for name, weight in self._best.items()}
         for name, weight in self._trained.items():
@@ -228,6 +243,8 @@ class _Fit:
             "samples": self._data_name(),
         }
         save_checkpoint(self._folder, Checkpoint(self._at.step, tensors, state))
+        self._saved = time.monotonic()
+        self._saving = self._saved - began
 
     def _data_name(self) -> str:
         """Return what tells this epoch's samples from others."""

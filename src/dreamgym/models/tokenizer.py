@@ -72,8 +72,11 @@ class WordTokenizer:
         from tokenizers import Tokenizer as Fast
 
         self._definition = definition
-        self._fast: Any = Fast.from_str(definition)
-        added = json.loads(definition)["added_tokens"]
+        try:
+            self._fast: Any = Fast.from_str(definition)
+            added = json.loads(definition)["added_tokens"]
+        except Exception as error:  # The library raises nothing more special.
+            raise ConfigError(f"a tokenizer.json is damaged: {error}") from error
         special = {token["content"]: token["id"] for token in added}
         if PAD not in special or END not in special:
             raise ConfigError(f"not a tokenizer of ours: it has no {PAD} or no {END}")

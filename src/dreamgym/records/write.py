@@ -26,18 +26,29 @@ def export_records(
     that ends in `.json` it is a JSON list (ATIF: the one document), with `.gz` it is compressed.
 
     Raises:
-        RecordError: The file is there already and `overwrite` is false.
+        RecordError: The file is there already and `overwrite` is false, or there is nothing to
+            write.
         ConfigError: There is no such format.
     """
-    write = choose_format(format).write
+    choose_format(format)  # Before anything is touched.
     _refuse_existing(path, overwrite=overwrite)
     with _replacing(path, overwrite=overwrite) as temporary:
-        if write is None:
-            return write_parquet(trajectories, temporary)
-        rows = (row for trajectory in trajectories for row in write(trajectory))
-        compressed = path.suffix == ".gz"
-        with _opened(temporary, compressed=compressed) as file:
-            return _layout(path, format)(file, rows)
+        count = _write(trajectories, path, temporary, format=format)
+        if not count:
+            raise RecordError(
+                f"there is nothing to write: {path} was left as it was. `dreamgym replay stats` "
+                "says what a store holds"
+            )
+    return count
+
+
+def _write(trajectories: Iterable[Trajectory], path: Path, temporary: Path, *, format: str) -> int:
+    write = choose_format(format).write
+    if write is None:
+        return write_parquet(trajectories, temporary)
+    rows = (row for trajectory in trajectories for row in write(trajectory))
+    with _opened(temporary, compressed=path.suffix == ".gz") as file:
+        return _layout(path, format)(file, rows)
 
 
 def _layout(path: Path, format: str) -> Callable[[IO[bytes], Iterable[dict[str, Any]]], int]:
@@ -110,4 +121,4 @@ def _replacing(path: Path, *, overwrite: bool) -> Iterator[Path]:
 
 def _refuse_existing(path: Path, *, overwrite: bool) -> None:
     if path.exists() and not overwrite:
-        raise RecordError(f"{path} is there already; choose another name, or say to overwrite it")
+        raise RecordError(f"{path} is there already; choose another name, or add --overwrite")

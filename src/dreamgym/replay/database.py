@@ -94,24 +94,27 @@ class Database:
         run(f"PRAGMA synchronous = {self.synchronous}")
         run("PRAGMA cache_size = -65536")
         run("PRAGMA temp_store = memory")
+        # Before anything is changed: a file that is somebody else's stays as it is.
+        if run("PRAGMA application_id").fetchone()[0] != _APPLICATION and self._holds_tables():
+            raise ReplayError(f"{self.path} is a database, but not an experience store")
         enter_wal(self._connection, patience=self._wait)
         if run("PRAGMA user_version").fetchone()[0] == 0:
             self._create()
         version = run("PRAGMA user_version").fetchone()[0]
-        if run("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-            raise ReplayError(f"{self.path} is a database, but not an experience store")
         if version != SCHEMA:
             raise ReplayError(
                 f"{self.path} has layout {version}, this DreamGym reads {SCHEMA}; "
                 f"export it with the DreamGym that wrote it and import it here"
             )
 
+    def _holds_tables(self) -> bool:
+        found: int = self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        return found > 0
+
     def _create(self) -> None:
         with self.writing() as connection:
             if connection.execute("PRAGMA user_version").fetchone()[0] != 0:
                 return  # another process was faster
-            if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-                raise ReplayError(f"{self.path} is a database, but not an experience store")
             for statement in _TABLES.split(";"):
                 if statement.strip():
                     connection.execute(statement)

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from dreamgym.errors import ReplayError
+from dreamgym.replay.database import explained
 
 
 def copy_store(store: Path, copy: Path) -> None:
@@ -20,8 +21,16 @@ def copy_store(store: Path, copy: Path) -> None:
     copy.parent.mkdir(parents=True, exist_ok=True)
     half = copy.with_name(f"{copy.name}.part")
     half.unlink(missing_ok=True)
-    with closing(sqlite3.connect(store)) as old, closing(sqlite3.connect(half)) as new:
-        old.backup(new)
+    try:
+        with (
+            explained(store),
+            closing(sqlite3.connect(store)) as old,
+            closing(sqlite3.connect(half)) as new,
+        ):
+            old.backup(new)
+    except ReplayError:
+        half.unlink(missing_ok=True)
+        raise
     for beside in ("-wal", "-shm"):
         # What a killed writer left unwritten belongs to the store that is replaced.
         copy.with_name(f"{copy.name}{beside}").unlink(missing_ok=True)

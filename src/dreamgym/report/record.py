@@ -74,14 +74,22 @@ def read_run(path: Path) -> RunRecord:
     except FileNotFoundError as error:
         missing = Path(error.filename).name
         raise RunDirError(f"{path} is no run directory: it has no {missing}") from error
+    except NotADirectoryError as error:
+        raise RunDirError(f"{path} is a file, and no run directory") from error
+    except ValueError as error:
+        raise RunDirError(f"run.json or config.toml in {path} is damaged: {error}") from error
     words = shlex.split(about.get("command", ""))
     command = words[1] if len(words) > 1 else ""
     flat = _flat(settings)
     result_file = path / "result.json"
-    result = json.loads(result_file.read_text("utf-8")) if result_file.is_file() else None
-    rows = {row["step"]: row for row in read_json_lines(path / "metrics.jsonl")}
-    if result is not None:
-        command = result.get("command", command)
+    try:
+        result = json.loads(result_file.read_text("utf-8")) if result_file.is_file() else None
+        rows = {row["step"]: row for row in read_json_lines(path / "metrics.jsonl")}
+        command = command if result is None else result.get("command", command)
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        raise RunDirError(
+            f"result.json or metrics.jsonl in {path} is damaged: {error!r}"
+        ) from error
     return RunRecord(
         path=path,
         kind=_kind(command, str(flat.get("train.algo", ""))),

@@ -14,16 +14,19 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dreamgym.errors import RunDirError
 from dreamgym.files import write_atomically
 from dreamgym.runs.lines import LineWriter
 from dreamgym.types import digest
+
+T = TypeVar("T")
 
 
 class RunDir:
@@ -81,22 +84,23 @@ def open_run(
     config: str,
     about: Mapping[str, str],
     resume: bool,
+    resumable: bool = True,
     may_change: AbstractSet[str] = frozenset(),
 ) -> RunDir:
     """Start a run in a new directory, or continue the one that is there if `resume` is set.
 
-    Without `resume` an existing run is refused and not touched. A run that was made with other
-    settings is refused in any case, naming what differs; only those in `may_change`, by their
-    dotted names, may be others now.
+    Without `resume` an existing run is refused and not touched. A run that another command made,
+    or that was made with other settings, is refused in any case, naming what differs; only settings
+    in `may_change`, by their dotted names, may be others now. Where runs of the command cannot be
+    continued at all (`resumable`), nobody is told to.
     """
     if path.exists() and not path.is_dir():
         raise RunDirError(f"{path} is a file; choose another directory for the run")
     if _is_run(path):
         if not resume:
-            raise RunDirError(
-                f"{path} holds a run: add --resume to continue it, or choose another with --out"
-            )
-        return _continue_run(path, config=config, may_change=may_change)
+            advice = "add --resume to continue it, or choose" if resumable else "choose"
+            raise RunDirError(f"{path} holds a run: {advice} another directory with --out")
+        return _continue_run(path, config=config, about=about, may_change=may_change)
     if path.is_dir() and not all(_left_by_a_killed_start(item) for item in path.iterdir()):
         raise RunDirError(f"{path} holds other files; choose an empty directory with --out")
     return _start_run(path, config=config, about=about)
@@ -118,8 +122,45 @@ def _start_run(path: Path, *, config: str, about: Mapping[str, str]) -> RunDir:
     return run
 
 
-def _continue_run(path: Path, *, config: str, may_change: AbstractSet[str]) -> RunDir:
-    stored = (path / "config.toml").read_text("utf-8")
+def remove_run(path: Path, *, command: str) -> None:
+    """Remove a run of a command, if there is one; anything else, and one in use, is refused."""
+    if not _is_run(path):
+        return
+    _check_command(path, command)
+    lock = _lock(path)
+    try:
+        shutil.rmtree(path)
+    finally:
+        os.close(lock)
+
+
+def _check_command(path: Path, wanted: str) -> None:
+    found = _command_of(_read(path / "run.json", json.loads))
+    if found and wanted and found != wanted:
+        raise RunDirError(
+            f"{path} is a run of `dreamgym {found}`, not of `dreamgym {wanted}`: choose another "
+            "directory with --out"
+        )
+
+
+def _command_of(about: Mapping[str, str]) -> str:
+    """Return which command made a run; nothing where its record does not tell."""
+    words = shlex.split(about.get("command", ""))
+    return words[1] if len(words) > 1 else ""
+
+
+def _read(path: Path, load: Callable[[str], T]) -> T:
+    try:
+        return load(path.read_text("utf-8"))
+    except ValueError as error:
+        raise RunDirError(f"{path} is damaged ({error}): restore it, or begin a new run") from error
+
+
+def _continue_run(
+    path: Path, *, config: str, about: Mapping[str, str], may_change: AbstractSet[str]
+) -> RunDir:
+    _check_command(path, _command_of(about))
+    stored = _read(path / "config.toml", str)
     changed = _differences(stored, config)
     unwelcome = [words for name, words in changed.items() if name not in may_change]
     if unwelcome:

@@ -119,8 +119,9 @@ def test_your_own_agent_is_a_module_and_a_function(monkeypatch):
     ("name", "message"),
     [
         ("expart", "Did you mean 'expert'"),
-        ("no_such_module:x", "cannot be loaded: No module named"),
+        ("no_such_module:x", "cannot be loaded: ModuleNotFoundError: No module"),
         ("json:nothing", "cannot be loaded"),
+        (":x", "cannot be loaded: ValueError: Empty module name"),
     ],
 )
 def test_unknown_policies_say_what_is_known(name, message):

@@ -177,3 +177,28 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
     assert again == result
     assert told == []
     assert torch.equal(first.embed.weight, second.embed.weight)
+
+
+def test_a_loss_that_is_no_number_ends_the_training() -> None:
+    with pytest.raises(ConfigError, match=r"loss is nan at update \d+: begin again with a lower"):
+        fit(random_llama(), echo(20), plan=replace(PLAN, learning_rate=1e30, warmup_steps=1))
+
+
+def test_long_updates_are_not_lost_for_being_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dreamgym.models.sft.SAVE_SECONDS", 0.0)
+
+    def interrupted(progress: SftProgress) -> None:
+        if progress.step == 7:
+            raise KeyboardInterrupt
+
+    samples, plan = echo(20), replace(PLAN, steps=12)
+    whole, cut = random_llama(), random_llama()
+    fit(whole, samples, plan=plan)
+    with pytest.raises(KeyboardInterrupt):
+        fit(cut, samples, plan=plan, folder=tmp_path, on_progress=interrupted)
+    made: list[int] = []
+    fit(cut, samples, plan=plan, folder=tmp_path, on_progress=lambda now: made.append(now.step))
+    assert 2 <= made[0] <= 8
+    assert torch.equal(whole.embed.weight, cut.embed.weight)

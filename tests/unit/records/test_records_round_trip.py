@@ -173,7 +173,7 @@ def test_verl_has_a_row_per_task(tmp_path, trajectory):
 
 def test_without_pyarrow_the_fix_is_named(tmp_path, trajectory, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(MissingDependency, match=r"dreamgym\[parquet\]"):
+    with pytest.raises(MissingDependency, match=r"pip install .*\[parquet\]"):
         export_records([trajectory], tmp_path / "x.parquet", format="verl")
     assert list(tmp_path.iterdir()) == []
 
@@ -181,8 +181,6 @@ def test_without_pyarrow_the_fix_is_named(tmp_path, trajectory, monkeypatch):
 def test_a_name_ending_in_json_means_a_list_and_gz_means_compressed(tmp_path, trajectory):
     export_records([trajectory, trajectory], tmp_path / "x.json", format="sharegpt")
     assert len(json.loads((tmp_path / "x.json").read_text())) == 2
-    export_records([], tmp_path / "none.json", format="sharegpt")
-    assert json.loads((tmp_path / "none.json").read_text()) == []
     for name in ("x.json.gz", "x.jsonl.gz"):
         export_records([trajectory], tmp_path / name, format="messages")
         assert list(read_records(tmp_path / name)) == [trajectory]
@@ -207,6 +205,14 @@ def test_a_file_is_not_overwritten_unless_told(tmp_path, trajectory):
         export_records([trajectory], path, format="native")
     assert path.read_text() == "precious"
     assert export_records([trajectory], path, format="native", overwrite=True) == 1
+    assert list(read_records(path)) == [trajectory]
+
+
+def test_nothing_takes_the_place_of_no_file(tmp_path, trajectory):
+    path = tmp_path / "x.jsonl"
+    export_records([trajectory], path, format="native")
+    with pytest.raises(RecordError, match="nothing to write"):
+        export_records([], path, format="native", overwrite=True)
     assert list(read_records(path)) == [trajectory]
 
 

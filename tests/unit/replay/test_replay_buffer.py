@@ -334,8 +334,10 @@ def test_other_databases_are_refused(path):
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE notes (text)")
     connection.close()
+    before = path.read_bytes()
     with pytest.raises(ReplayError, match="not an experience store"):
         open_store(path)
+    assert path.read_bytes() == before
 
 
 def test_a_store_of_another_layout_is_refused(path):

@@ -32,3 +32,10 @@ def test_nothing_cannot_be_copied(tmp_path):
     with pytest.raises(ReplayError, match="no experience store at"):
         copy_store(tmp_path / "none.sqlite", tmp_path / "copy.sqlite")
     assert not (tmp_path / "copy.sqlite").exists()
+
+
+def test_what_is_no_store_is_not_copied(tmp_path):
+    (tmp_path / "notes").write_text("not a database, but long enough to be read as one" * 20)
+    with pytest.raises(ReplayError, match="not an experience store"):
+        copy_store(tmp_path / "notes", tmp_path / "copy.sqlite")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
