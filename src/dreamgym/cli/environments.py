@@ -29,7 +29,7 @@ def envs() -> None:
 def tasks(
     env: Spec,
     split: Annotated[Split, typer.Option("--split", help="train, dev or test.")] = Split.TEST,
-    show: Annotated[int, typer.Option("--show", help="How many ids to print.")] = 5,
+    show: Annotated[int, typer.Option("--show", min=0, help="How many ids to print.")] = 5,
 ) -> None:
     """List a split and what it shares with training."""
     console = Console()

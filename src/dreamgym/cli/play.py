@@ -101,7 +101,7 @@ class _Table:
     def _read(self) -> str | None:
         """Return the next line, or None at the end; what comes from a pipe is shown."""
         self._console.print("> ", end="", style="bold", markup=False)
-        line = sys.stdin.readline()
+        line = sys.stdin.readline() if sys.stdin is not None else ""
         if not line or not sys.stdin.isatty():
             self._say(line.strip(), style="bold")
         return line.strip() if line else None

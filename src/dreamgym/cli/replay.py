@@ -47,7 +47,7 @@ def search(
     store: options.Store,
     action: Annotated[str, typer.Option("--action", help="What the agent does.")],
     state: Annotated[str, typer.Option("--state", help="Where it does it.")] = "",
-    k: Annotated[int, typer.Option("-k", help="How many steps to find.")] = 5,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many steps to find.")] = 5,
     embedder: Embedder = "hashing",
 ) -> None:
     """Find the recorded steps most like a state and an action."""

@@ -300,7 +300,7 @@ CHECKS: dict[str, Check] = {
     "first states repeat": starts_alike,
     "episodes replay": replays_alike,
     "games share no state": games_share_nothing,
-    "most listed actions are done": admissible_actions_are_accepted,
+    "listed actions are not refused as a rule": admissible_actions_are_accepted,
     "nonsense is refused": nonsense_is_refused,
     "texts are not empty": texts_say_something,
     "goals are told": goals_are_told,

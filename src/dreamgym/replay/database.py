@@ -180,7 +180,7 @@ _ADVICE = {
     sqlite3.SQLITE_FULL: "; nothing of this change was stored: make room and do it again",
     sqlite3.SQLITE_BUSY: "; another process has been writing for too long: end it or try again",
     sqlite3.SQLITE_NOTADB: "; this file is not an experience store: give another path",
-    sqlite3.SQLITE_CORRUPT: "; the file is damaged: restore a copy, or export what still reads",
+    sqlite3.SQLITE_CORRUPT: "; the file is damaged: restore a copy, or try `sqlite3 FILE .recover`",
     sqlite3.SQLITE_CANTOPEN: "; does its folder exist, and may you write there?",
     sqlite3.SQLITE_READONLY: "; you may not write there",
     sqlite3.SQLITE_IOERR: "; the disk failed or is full: nothing of this change was stored",

@@ -24,8 +24,8 @@ FAULTS = {
     "random start": ("first states repeat", "the first state belongs to the task"),
     "dice": ("episodes replay", "draw chance from the seed"),
     "shared state": ("games share no state", "side by side: one answered"),
-    "unsorted": ("most listed actions are done", "sort it, and list each action once"),
-    "wrong list": ("most listed actions are done", "list only what would be done"),
+    "unsorted": ("listed actions are not refused as a rule", "sort it, and list each action once"),
+    "wrong list": ("listed actions are not refused as a rule", "list only what would be done"),
     "never refuses": ("nonsense is refused", "set refused=True"),
     "nonsense raises": ("nonsense is refused", "must be answered, not raise: env.step: KeyError"),
     "nonsense pays": ("nonsense is refused", "gave reward 0.1"),
@@ -38,7 +38,7 @@ FAULTS = {
     "half a character": ("records survive storage", "cannot be stored"),
 }
 UNTOLD = {
-    "no list": "most listed actions are done",
+    "no list": "listed actions are not refused as a rule",
     "no expert": "the expert wins",
     "goal": "goals are told",
     "endless": "an ended episode is over",
