@@ -42,9 +42,10 @@ class Cabinet:
         return StepResult(self._look("> Done."))
 
     def expert(self) -> tuple[str, ...]:
-        """Say how to win from here."""
-        plan = (f"open {self._right}", f"file letter in {self._right}")
-        return plan[self._open == self._right :]
+        """Say how to win from here: look into one drawer after the other, as an agent must."""
+        way = DRAWERS[: DRAWERS.index(self._right) + 1] * (self._open != self._right)
+        looks = [f"open {drawer}" for drawer in way if drawer != self._open]
+        return (*looks, f"file letter in {self._right}")
 
     def close(self) -> None:
         """Hold nothing, let go of nothing."""
