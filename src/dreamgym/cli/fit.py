@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from dreamgym.cli import options
-from dreamgym.cli.display import facts, progress, table
+from dreamgym.cli.display import facts, progress, table, time_left
 from dreamgym.config import RunConfig, dump_toml
 from dreamgym.runs import RunDir
 
@@ -62,7 +62,7 @@ def fit_with_bars(config: RunConfig, run: RunDir, console: Console) -> Fitted:
     from dreamgym.jobs.fit import run_fit  # torch: only when there is something to fit
 
     steps, held_out = config.fit.steps, ""
-    with progress(console, "Fitting", total=steps or 100) as bar:
+    with progress(console, "Fitting", total=steps or 100, guess_time=False) as bar:
 
         def read(done: int, total: int) -> None:
             bar(0, note=f"looking up references: {done} of {total} steps")
@@ -73,7 +73,7 @@ def fit_with_bars(config: RunConfig, run: RunDir, console: Console) -> Fitted:
                 exact = " ".join(f"{n} {s.exact:.2f}" for n, s in state.held_out.spans.items())
                 held_out = f"; held out {state.held_out.loss:.3f}, exact {exact}"
             share = 100 - round(100 * state.seconds_left / config.fit.seconds)
-            note = f"loss {state.loss:.3f}{held_out}; {state.seconds_left:.0f} s left"
+            note = f"{time_left(state.seconds_left)}; loss {state.loss:.3f}{held_out}"
             bar(state.step if steps else share, note=note)
 
         return run_fit(config, run, on_lessons=read, on_progress=learnt)

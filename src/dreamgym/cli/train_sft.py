@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from dreamgym.cli.display import facts, progress, table
+from dreamgym.cli.display import facts, progress, table, time_left
 from dreamgym.config import RunConfig
 from dreamgym.runs import RunDir
 
@@ -20,14 +20,14 @@ def clone_with_bars(config: RunConfig, run: RunDir, console: Console) -> Cloned:
     from dreamgym.jobs.train import run_sft  # torch: only when there is something to train
 
     held_out = ""
-    with progress(console, "Training", total=config.train.steps) as bar:
+    with progress(console, "Training", total=config.train.steps, guess_time=False) as bar:
 
         def learnt(state: SftProgress) -> None:
             nonlocal held_out
             if state.held_out is not None:
                 exact = state.held_out.spans["action"].exact
                 held_out = f"; held out {state.held_out.loss:.3f}, exact {exact:.2f}"
-            note = f"loss {state.loss:.3f}{held_out}; {state.seconds_left:.0f} s left"
+            note = f"{time_left(state.seconds_left)}; loss {state.loss:.3f}{held_out}"
             bar(state.step, note=note)
 
         return run_sft(config, run, on_progress=learnt)
