@@ -25,11 +25,9 @@ class Cabinet:
         return Opening(self._task, self._look())
 
     def _look(self, *said: str) -> Observation:
-        shut = [drawer for drawer in DRAWERS if drawer != self._open]
-        shown = [f"{d} closed" if d in shut else f"{d} open ({self._owner[d]})" for d in DRAWERS]
-        listed = [f"open {d}" if d in shut else f"file letter in {d}" for d in DRAWERS]
-        text = "\n".join(("cabinet", "letter", "; ".join(shown), *said))
-        return Observation(text, tuple(sorted(listed)))
+        shown = [d + (f" open ({self._owner[d]})" if d == self._open else " closed") for d in DRAWERS]
+        listed = sorted(f"file letter in {d}" if d == self._open else f"open {d}" for d in DRAWERS)
+        return Observation("\n".join(("cabinet", "letter", "; ".join(shown), *said)), tuple(listed))
 
     def step(self, action: str) -> StepResult:
         """Do it, or refuse it."""
@@ -43,9 +41,8 @@ class Cabinet:
 
     def expert(self) -> tuple[str, ...]:
         """Say how to win from here: look into one drawer after the other, as an agent must."""
-        way = DRAWERS[: DRAWERS.index(self._right) + 1] * (self._open != self._right)
-        looks = [f"open {drawer}" for drawer in way if drawer != self._open]
-        return (*looks, f"file letter in {self._right}")
+        ahead = DRAWERS[: DRAWERS.index(self._right) + 1] * (self._open != self._right)
+        return (*(f"open {d}" for d in ahead if d != self._open), f"file letter in {self._right}")
 
     def close(self) -> None:
         """Hold nothing, let go of nothing."""

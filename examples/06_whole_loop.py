@@ -86,7 +86,7 @@ async def practise() -> None:
     """Let the policy learn by trial in the dream; the gate of the audit must be open."""
 
     def tell(progress: Progress, figures: dict[str, float]) -> None:
-        print(f"  step {progress.step}: success in the dream {figures['success_rate']:.2f}")
+        print(f"  step {progress.step}: success in the dream {figures['reward/success']:.2f}")
 
     how = ("train.algo=grpo", "policy.model=start", "rl.world=dream", "rl.gate=audit")
     with stage("dreamt", *how) as (config, run):

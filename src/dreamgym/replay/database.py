@@ -95,7 +95,8 @@ class Database:
         run("PRAGMA cache_size = -65536")
         run("PRAGMA temp_store = memory")
         # Before anything is changed: a file that is somebody else's stays as it is.
-        if run("PRAGMA application_id").fetchone()[0] != _APPLICATION and self._holds_tables():
+        # Tables first: who makes a store makes them and the mark of it in one transaction.
+        if self._holds_tables() and run("PRAGMA application_id").fetchone()[0] != _APPLICATION:
             raise ReplayError(f"{self.path} is a database, but not an experience store")
         enter_wal(self._connection, patience=self._wait)
         if run("PRAGMA user_version").fetchone()[0] == 0:
