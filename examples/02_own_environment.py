@@ -25,9 +25,9 @@ class Cabinet:
         return Opening(self._task, self._look())
 
     def _look(self, *said: str) -> Observation:
-        shown = [d + (f" open ({self._owner[d]})" if d == self._open else " closed") for d in DRAWERS]
+        now = [d + (f" open ({self._owner[d]})" if d == self._open else " closed") for d in DRAWERS]
         listed = sorted(f"file letter in {d}" if d == self._open else f"open {d}" for d in DRAWERS)
-        return Observation("\n".join(("cabinet", "letter", "; ".join(shown), *said)), tuple(listed))
+        return Observation("\n".join(("cabinet", "letter", "; ".join(now), *said)), tuple(listed))
 
     def step(self, action: str) -> StepResult:
         """Do it, or refuse it."""
