@@ -62,7 +62,7 @@ def report_page(
         course_section("How learning went", "One point per step.", COURSE, trials),
         *(supervised_section(kind, groups) for kind in ("dpo", "sft", "fit")),
         episodes_section(runs, look_up=look_up),
-        _settings(runs),
+        _settings(runs) if runs else "",
     ]
     return document(title, parts)
 
@@ -74,6 +74,8 @@ def _title(runs: Sequence[RunRecord]) -> str:
 
 def _about(runs: Sequence[RunRecord]) -> str:
     envs = sorted({run.env for run in runs if run.env})
+    if not runs:
+        return "from the record alone: the folders of its runs are not here"
     seeds = sorted({run.seed for run in runs})
     count = f"{len(runs)} run{'s' if len(runs) > 1 else ''}"
     words = f"{count} · seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"

@@ -201,3 +201,10 @@ def test_a_browser_shows_it_without_scrolling_sideways(runs, tmp_path, width, da
     assert seen["headings"] >= 10
     lightness = sum(map(int, re.findall(r"\d+", seen["ink"])[:3]))
     assert (lightness > 380) == dark
+
+
+def test_a_page_without_runs_says_so():
+    page = report_page([], title="Bench", extra=("<section>bars</section>",))
+    assert "from the record alone" in page
+    assert "0 run" not in page
+    assert "Settings and versions" not in page
