@@ -1,7 +1,7 @@
-"""Marks at names: of places where an episode has been, and of what its goal speaks of.
+"""Marks at names, of places where an episode has been and of what its goal speaks of; at actions.
 
-Whether a name stood in the text before is what small models find out badly and a rule finds out
-well. The marks follow from the goal and the episode's own states, so they are the same for real and
+Whether something stood in the text before is what small models find out badly and a rule finds out
+well. The marks follow from the goal and the episode's own turns, so they are the same for real and
 in a dream, and what is once written stays as it is while the episode grows.
 """
 
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from types import MappingProxyType
 
-from dreamgym.states import SAID, STATUS, any_of, place_name
+from dreamgym.states import SAID, STATUS, any_of, body_of, place_name
 from dreamgym.types import Observation
 
 SEEN = " *"
 NAMED = " !"
+TRIED = " ~"
 LONGEST_NAME = 4
 """Words of a goal that may be one name."""
 _REMEMBERED = 16_384
@@ -26,7 +26,7 @@ _BEFORE_A_NAME = r"(?:^|[:,;.]\s|\b(?:at|in|on|to|the)\s)"
 _AFTER_A_NAME = rf"(?=$|[:,;.]|\s[(!]|\s(?:{'|'.join(STATUS)})(?![\w-]))"
 """What can follow a whole name: in `hall closet` there is no `hall`."""
 _MARKS = r"(?: [*!])+"
-_AFTER_A_WORD = re.compile(rf"{_MARKS}(?!\S)")
+_AFTER_A_WORD = re.compile(r"(?: [*!~])+(?!\S)")
 _WORDS = r"[^:;,.()*!]+"
 _MARKED_NAME = re.compile(rf"(?:^|[:;,.]\s)(?:(?:at|in|on|to|the)\s)*({_WORDS}?)({_MARKS})")
 _MARKED_LABEL = re.compile(rf"(?:^|;\s)({_WORDS}): {_WORDS}?({_MARKS})(?=$|;)")
@@ -42,14 +42,42 @@ class Marks:
     """Those that the goal speaks of, with or without a number."""
     actions: bool = False
     """Actions bear the marks of the names in them."""
+    tried: bool = False
+    """Actions bear a mark where the episode did the same in the very same state before."""
 
-    def __bool__(self) -> bool:
-        """Say whether any are."""
+    @property
+    def at_names(self) -> bool:
+        """Whether any names are marked in states."""
         return self.seen or self.goal
+
+    @property
+    def at_actions(self) -> bool:
+        """Whether actions may bear marks."""
+        return self.actions or self.tried
 
 
 NO_MARKS = Marks()
-NO_NAMES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ActionMarks:
+    """What actions bear in one state of an episode."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The marks of names, wherever they stand in an action."""
+    tried: frozenset[str] = frozenset()
+    """Actions that were done before where the episode stands now."""
+
+    def on(self, action: str) -> str:
+        """Return an action with its marks."""
+        told = action
+        if self.names:
+            scanner = _words(frozenset(self.names))
+            told = scanner.sub(lambda found: found[0] + self.names[found[0]], action)
+        return told + TRIED if action in self.tried else told
+
+
+NO_ACTION_MARKS = ActionMarks()
 
 
 def marked(goal: str, states: Sequence[Observation], marks: Marks) -> list[Observation]:
@@ -111,22 +139,32 @@ def _scanner(names: frozenset[str], after: str = "") -> re.Pattern[str]:
     return re.compile(rf"{_BEFORE_A_NAME}(?:{any_of(names)}){after}{_AFTER_A_NAME}")
 
 
-def marks_by_name(goal: str, states: Sequence[Observation], marks: Marks) -> Mapping[str, str]:
-    """Return the marks that names have in the last state, for actions to bear.
+def action_marks(
+    goal: str, states: Sequence[Observation], actions: Sequence[str], marks: Marks
+) -> ActionMarks:
+    """Return what actions in the last state bear.
 
     The label of a single name has the marks of that name: `north`, where the state says
     `north: hall *`.
+
+    Args:
+        goal: of the task.
+        states: of the episode, the current one last.
+        actions: that were done in the states before it.
+        marks: which are wanted.
     """
-    if not (marks and marks.actions and states):
-        return NO_NAMES
-    return _read_marks(marked(goal, states, marks)[-1].text)
+    if not (marks.at_actions and states):
+        return NO_ACTION_MARKS
+    named = marks.actions and marks.at_names
+    names = _read_marks(marked(goal, states, marks)[-1].text) if named else {}
+    return ActionMarks(names, _done_here(states, actions) if marks.tried else frozenset())
 
 
-def with_marks_at(names: Mapping[str, str], action: str) -> str:
-    """Return an action with marks after the names in it."""
-    if not names:
-        return action
-    return _words(frozenset(names)).sub(lambda found: found[0] + names[found[0]], action)
+def _done_here(states: Sequence[Observation], actions: Sequence[str]) -> frozenset[str]:
+    """Return what was done before in the state that is the last one."""
+    here = body_of(states[-1].text)
+    before = zip(states[:-1], actions, strict=True)
+    return frozenset(action for state, action in before if body_of(state.text) == here)
 
 
 def without_marks(action: str) -> str:

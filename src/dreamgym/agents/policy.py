@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from dreamgym.agents.marks import ActionMarks
 from dreamgym.agents.policy_prompt import chat_prompt, read_chat, with_states
 from dreamgym.agents.policy_tokens import ALL, Ids, Writer
 from dreamgym.protocols import LLM
@@ -69,8 +70,8 @@ class PolicyAgent:
         seed = derive_seed(self._seed, len(past))
         options = self._manner.options(now) if self._manner.options else ()
         if options:
-            names = self._writer.names(task.goal, [*(state for state, _ in turns), now])
-            return await self._choose(prompt, not_in_vain(options, turns, now), names, seed)
+            marks = marks_now(self._writer, task.goal, turns, now)
+            return await self._choose(prompt, not_in_vain(options, turns, now), marks, seed)
         tokens = await self._model.sample(
             prompt,
             max_new=self._writer.longest_action,
@@ -80,9 +81,9 @@ class PolicyAgent:
         return Action(self._writer.action(tokens.ids), tokens)
 
     async def _choose(
-        self, prompt: Ids, options: Sequence[str], names: Mapping[str, str], seed: int
+        self, prompt: Ids, options: Sequence[str], marks: ActionMarks, seed: int
     ) -> Action:
-        candidates = [self._writer.answer(action, names) for action in options]
+        candidates = [self._writer.answer(action, marks) for action in options]
         scores = await self._model.weigh(prompt, candidates)
         totals = [sum(each) for each in scores]
         chosen = pick_one(totals, self._manner.temperature, seed)
@@ -118,15 +119,22 @@ def prompt_of(
     writer: Writer, goal: str, past: Sequence[tuple[Observation, Step]], now: Observation
 ) -> Ids:
     """Return the tokens before the next action, with earlier ones as they were sampled."""
-    states = [state for state, _ in past]
 
     def said(turn: int) -> Ids:
-        action = past[turn][1].action
-        if action.tokens:
-            return action.tokens.ids
-        return writer.answer(action.text, writer.names(goal, states[: turn + 1]))
+        state, step = past[turn]
+        if step.action.tokens:
+            return step.action.tokens.ids
+        return writer.answer(step.action.text, marks_now(writer, goal, past[:turn], state))
 
-    return writer.prompt(goal, [(state, said(turn)) for turn, state in enumerate(states)], now)
+    return writer.prompt(goal, [(state, said(turn)) for turn, (state, _) in enumerate(past)], now)
+
+
+def marks_now(
+    writer: Writer, goal: str, past: Sequence[tuple[Observation, Step]], now: Observation
+) -> ActionMarks:
+    """Return what actions bear in the current state of an episode."""
+    states = [*(state for state, _ in past), now]
+    return writer.marks_for(goal, states, [step.action.text for _, step in past])
 
 
 def pick_one(scores: Sequence[float], temperature: float, seed: int) -> int:

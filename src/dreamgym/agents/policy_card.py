@@ -53,6 +53,8 @@ class PolicyCard:
     """Whether they mark what the goal speaks of."""
     mark_actions: bool = False
     """Whether its actions bear the marks of the names in them."""
+    mark_tried: bool = False
+    """Whether they bear one where the episode did the same in the very same state before."""
     think: bool = False
     """Whether it is asked to reason first; in the chat format only."""
     longest_action: int = 24
@@ -67,8 +69,8 @@ class PolicyCard:
 
     @property
     def marks(self) -> Marks:
-        """Which names its states mark."""
-        return Marks(seen=self.mark_seen, goal=self.mark_goal, actions=self.mark_actions)
+        """What its states and actions mark."""
+        return Marks(self.mark_seen, self.mark_goal, self.mark_actions, self.mark_tried)
 
     def save(self, folder: Path) -> None:
         """Write the card into a folder."""

@@ -7,19 +7,19 @@ them; each token is then read twice at most. A state that is too long by itself 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from typing import Protocol
 
 from dreamgym.agents.marks import (
+    NO_ACTION_MARKS,
     NO_MARKS,
-    NO_NAMES,
+    ActionMarks,
     Marks,
+    action_marks,
     marked,
-    marks_by_name,
-    with_marks_at,
     without_marks,
 )
 from dreamgym.agents.policy_prompt import compact_answer, goal_text, read_compact, state_text
@@ -63,10 +63,12 @@ class Writer(Protocol):
     def prompt(self, goal: str, past: Turns, now: Observation) -> Ids:
         """Return all that is read before an action is chosen."""
 
-    def names(self, goal: str, states: Sequence[Observation]) -> Mapping[str, str]:
-        """Return the names that actions in the last state bear marks at, and those marks."""
+    def marks_for(
+        self, goal: str, states: Sequence[Observation], actions: Sequence[str]
+    ) -> ActionMarks:
+        """Return what actions bear in the last state, after those done in the others."""
 
-    def answer(self, action: str, names: Mapping[str, str] = NO_NAMES) -> Ids:
+    def answer(self, action: str, marks: ActionMarks = NO_ACTION_MARKS) -> Ids:
         """Return an action as the model should write it."""
 
     def action(self, ids: Ids) -> str:
@@ -86,7 +88,7 @@ class CompactWriter:
     """Earlier turns to show at least; fewer than twice as many are shown, or all of them."""
     list_actions: bool = False
     marks: Marks = NO_MARKS
-    """Which names are marked."""
+    """What is marked."""
     _state: Callable[[Observation], Ids] = field(init=False, repr=False, compare=False)
     _answer: Callable[[str], Ids] = field(init=False, repr=False, compare=False)
     _head: Callable[[str], Ids] = field(init=False, repr=False, compare=False)
@@ -114,13 +116,15 @@ class CompactWriter:
         first = first_shown([len(turn) for turn in turns], room=room, window=self.window)
         return (*head, *chain.from_iterable(turns[first:]))
 
-    def names(self, goal: str, states: Sequence[Observation]) -> Mapping[str, str]:
-        """Return the names that actions in the last state bear marks at."""
-        return marks_by_name(goal, states, self.marks)
+    def marks_for(
+        self, goal: str, states: Sequence[Observation], actions: Sequence[str]
+    ) -> ActionMarks:
+        """Return what actions bear in the last state."""
+        return action_marks(goal, states, actions, self.marks)
 
-    def answer(self, action: str, names: Mapping[str, str] = NO_NAMES) -> Ids:
+    def answer(self, action: str, marks: ActionMarks = NO_ACTION_MARKS) -> Ids:
         """Return an action as the model should write it."""
-        return self._answer(with_marks_at(names, action))
+        return self._answer(marks.on(action))
 
     def read(self, ids: Ids) -> tuple[str, bool]:
         """Return the words of an answer, and whether it came to an end of its own."""
@@ -131,7 +135,7 @@ class CompactWriter:
         """Return the action that an answer means."""
         words, ended = self.read(ids)
         action = read_compact(words, ended=ended)
-        return without_marks(action) if self.marks.actions else action
+        return without_marks(action) if self.marks.at_actions else action
 
     def _spell_head(self, goal: str) -> Ids:
         return tuple(self.spelling.prompt_ids(goal_text(goal)))
@@ -145,7 +149,7 @@ class CompactWriter:
 
 def with_marks(goal: str, past: Turns, now: Observation, marks: Marks) -> tuple[Turns, Observation]:
     """Return turns and state with marks at names, if any are wanted."""
-    if not marks:
+    if not marks.at_names:
         return past, now
     *before, current = marked(goal, [*(state for state, _ in past), now], marks)
     return [(state, ids) for state, (_, ids) in zip(before, past, strict=True)], current

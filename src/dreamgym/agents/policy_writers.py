@@ -7,16 +7,16 @@ stays as it was sampled. A *chat* asks anew in every turn, with earlier turns to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from dreamgym.agents.marks import (
+    NO_ACTION_MARKS,
     NO_MARKS,
-    NO_NAMES,
+    ActionMarks,
     Marks,
-    marks_by_name,
-    with_marks_at,
+    action_marks,
     without_marks,
 )
 from dreamgym.agents.policy_card import PolicyCard
@@ -56,7 +56,7 @@ class ChatWriter:
     or all of them."""
     list_actions: bool = False
     marks: Marks = NO_MARKS
-    """Which names are marked."""
+    """What is marked."""
     think: bool = False
     growing: bool = True
     """One conversation per episode; otherwise a chat of its own for every turn."""
@@ -79,20 +79,22 @@ class ChatWriter:
             )
         return ids
 
-    def names(self, goal: str, states: Sequence[Observation]) -> Mapping[str, str]:
-        """Return the names that actions in the last state bear marks at."""
-        return marks_by_name(goal, states, self.marks)
+    def marks_for(
+        self, goal: str, states: Sequence[Observation], actions: Sequence[str]
+    ) -> ActionMarks:
+        """Return what actions bear in the last state."""
+        return action_marks(goal, states, actions, self.marks)
 
-    def answer(self, action: str, names: Mapping[str, str] = NO_NAMES) -> Ids:
+    def answer(self, action: str, marks: ActionMarks = NO_ACTION_MARKS) -> Ids:
         """Return an action as the model should write it."""
-        told = chat_answer(with_marks_at(names, action))
+        told = chat_answer(marks.on(action))
         return (*self.spelling.encode(told), min(self.spelling.end_ids))
 
     def action(self, ids: Ids) -> str:
         """Return the action that an answer means."""
         ended = bool(ids) and ids[-1] in self.spelling.end_ids
         action = read_chat(self.spelling.decode(ids[:-1] if ended else ids))
-        return without_marks(action) if self.marks.actions else action
+        return without_marks(action) if self.marks.at_actions else action
 
     def _conversation(self, goal: str, past: Turns, now: Observation) -> Ids:
         states = [*(state for state, _ in past), now]

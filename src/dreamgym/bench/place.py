@@ -15,6 +15,8 @@ ANY = 10**9
 """No limit."""
 KNOWN = ("policy.choose=known", "policy.mark_seen=true")
 NAMED = ("policy.mark_goal=true", "policy.mark_actions=true")
+SEARCHING = ("policy.mark_actions=true", "policy.mark_tried=true", "policy.window=0")
+"""Who tries one thing after the other needs to see what was tried, and nothing else of the past."""
 POINTING = (
     "dream.placeholders=true",
     "dream.hints=true",
@@ -84,9 +86,9 @@ PLACES = {
             # In one room, 61 test tasks are all that share no first state with training.
             "twc", "twx/twc?numLocations=2&numItemsToPutAway=1&fold=train", 14, tasks=1000,
             episodes=2000, own=1000, clone_steps=120, fit_steps=600,
-            clone=("policy.choose=known",), fit=("fit.ending_share=0.3", *POINTING),
+            clone=(*KNOWN, *SEARCHING), fit=("fit.ending_share=0.3", *POINTING),
             dream=("dream.known_wins=true", "dream.known_losses=true"),
-            rate=1.5e-4, practice=STRICT, shortest=3, lengths=(7.8, 12.3),
+            rate=3e-4, practice=STRICT, shortest=3, lengths=(7.8, 12.3),
         ),
         Place(
             "alfworld", "alfworld/generated?size=small", 30, 40, clone_steps=120, fit_steps=1200,

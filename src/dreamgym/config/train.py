@@ -30,6 +30,8 @@ class PolicyConfig:
     """Mark what the goal speaks of, in what it reads: small models do not look it up."""
     mark_actions: bool = False
     """Let actions bear the marks of the names in them, as it reads and writes them."""
+    mark_tried: bool = False
+    """Let them bear a mark where the episode did the same in the very same state before."""
     think: bool = False
     """Ask for reasoning before the action; in the formats chat and conversation."""
     longest_action: int = 24

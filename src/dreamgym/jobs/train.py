@@ -111,7 +111,7 @@ def run_sft(
 
 
 def _texts(wanted: PolicyConfig, recorded: list[Trajectory], demos: list[Trajectory]) -> list[str]:
-    marks = Marks(wanted.mark_seen, wanted.mark_goal, wanted.mark_actions)
+    marks = Marks(wanted.mark_seen, wanted.mark_goal, wanted.mark_actions, wanted.mark_tried)
     return list(policy_texts(recorded, demos, list_actions=wanted.list_actions, marks=marks))
 
 
@@ -141,6 +141,7 @@ def make_card(
         mark_seen=wanted.mark_seen,
         mark_goal=wanted.mark_goal,
         mark_actions=wanted.mark_actions,
+        mark_tried=wanted.mark_tried,
         think=wanted.think,
         longest_action=wanted.longest_action,
         temperature=wanted.temperature,

@@ -10,7 +10,8 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from dreamgym.agents.marks import NO_MARKS, Marks, marked, marks_by_name, with_marks_at
+from dreamgym.agents.marks import NO_MARKS, TRIED, Marks, action_marks, marked
+from dreamgym.agents.policy import marks_now
 from dreamgym.agents.policy_card import PolicyCard
 from dreamgym.agents.policy_prompt import compact_answer, goal_text, state_text, with_states
 from dreamgym.agents.policy_writers import writer_for
@@ -71,9 +72,13 @@ def policy_texts(
     for one in demonstrations:
         turns = with_states(one.opening, one.steps)
         states = [state for state, _ in turns]
-        for number, (_, step) in enumerate(turns):
-            names = marks_by_name(one.task.goal, states[: number + 1], marks)
-            yield compact_answer(with_marks_at(names, step.action.text))
+        actions = [step.action.text for step in one.steps]
+        for number, action in enumerate(actions):
+            bears = action_marks(one.task.goal, states[: number + 1], actions[:number], marks)
+            yield compact_answer(bears.on(action))
+            if marks.tried:
+                # Whoever demonstrates hardly does the same again; whoever searches may.
+                yield compact_answer(action + TRIED)
 
 
 def episode_sequences(
@@ -82,12 +87,11 @@ def episode_sequences(
     """Return an episode as the policy reads and writes it."""
     turns = with_states(one.opening, one.steps)
     weaver, writer = Weaver(), writer_for(card, tokenizer, positions=positions)
-    states = [state for state, _ in turns]
     said = [
-        writer.answer(step.action.text, writer.names(one.task.goal, states[: number + 1]))
-        for number, (_, step) in enumerate(turns)
+        writer.answer(step.action.text, marks_now(writer, one.task.goal, turns[:number], state))
+        for number, (state, step) in enumerate(turns)
     ]
-    past = list(zip(states, said, strict=True))
+    past = [(state, ids) for (state, _), ids in zip(turns, said, strict=True)]
     for number, (state, _) in enumerate(turns):
         prompt = writer.prompt(one.task.goal, past[:number], state)
         weaver.add(prompt, given_tokens(said[number]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dreamgym.agents.marks import Marks, marked, marks_by_name, with_marks_at, without_marks
+from dreamgym.agents.marks import Marks, action_marks, marked, without_marks
 from dreamgym.agents.policy_card import PolicyCard
 from dreamgym.agents.policy_prompt import Format
 from dreamgym.agents.policy_tokens import CompactWriter
@@ -129,8 +129,9 @@ ALL_MARKS = Marks(seen=True, goal=True, actions=True)
 
 
 def told(actions, states, goal, marks=ALL_MARKS):
-    names = marks_by_name(goal, [Observation(text) for text in states], marks)
-    return [with_marks_at(names, action) for action in actions]
+    done = ["look"] * (len(states) - 1)
+    bears = action_marks(goal, [Observation(text) for text in states], done, marks)
+    return [bears.on(action) for action in actions]
 
 
 def test_actions_bear_the_marks_of_the_names_in_them():
@@ -163,7 +164,39 @@ def test_actions_stay_as_they_are_unless_marks_are_wanted_on_them(marks):
 
 @pytest.mark.parametrize("action", ["go to drawer 1", "say hello !there", "take a*b", "* x"])
 def test_marks_of_an_action_come_off_again(action):
-    assert without_marks(f"{action} * !") == without_marks(action) == action
+    assert without_marks(f"{action} * ! ~") == without_marks(action) == action
+
+
+SHELVES = [
+    "den\nshelf: empty; tray: empty\ncarrying: cup",
+    "den\nshelf: cup; tray: empty",
+    "den\nshelf: empty; tray: empty\ncarrying: cup\n> you took it",
+]
+
+
+def tried(done, states, marks=Marks(tried=True)):
+    bears = action_marks("tidy up", [Observation(text) for text in states], done, marks)
+    return [bears.on(action) for action in ("put cup in shelf", "put cup in tray", "take cup")]
+
+
+def test_an_action_bears_a_mark_where_it_was_done_in_the_very_same_state():
+    done = ["put cup in shelf", "take cup"]
+    # What was said is about one moment: the state is the same without it.
+    assert tried(done, SHELVES) == ["put cup in shelf ~", "put cup in tray", "take cup"]
+    assert tried(done[:1], SHELVES[:2]) == ["put cup in shelf", "put cup in tray", "take cup"]
+
+
+def test_tries_are_marked_beside_names():
+    marks = Marks(goal=True, actions=True, tried=True)
+    bears = action_marks(
+        "a cup on the tray", [Observation(text) for text in SHELVES], ["put cup in tray"] * 2, marks
+    )
+    assert bears.on("put cup in tray") == "put cup ! in tray ! ~"
+
+
+def test_tries_are_not_marked_unless_wanted():
+    for marks in (Marks(), Marks(seen=True), Marks(goal=True, actions=True)):
+        assert not any("~" in action for action in tried(["put cup in shelf"] * 2, SHELVES, marks))
 
 
 def test_what_a_policy_writes_with_marks_is_carried_out_without():
@@ -171,6 +204,7 @@ def test_what_a_policy_writes_with_marks_is_carried_out_without():
     for form in Format:
         card = PolicyCard("e", format=form, mark_seen=True, mark_goal=True, mark_actions=True)
         writer = writer_for(card, Letters(), positions=4000)
-        said = writer.answer("go to drawer 1", writer.names("find a drawer", states))
+        done = ["look"] * (len(states) - 1)
+        said = writer.answer("go to drawer 1", writer.marks_for("find a drawer", states, done))
         assert "drawer 1 * !" in Letters().decode(said)
         assert writer.action(said) == "go to drawer 1"
