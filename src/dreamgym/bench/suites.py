@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 from dreamgym.bench.arms import (
@@ -32,6 +33,8 @@ TO = "->"
 """Between where policies learn and where they are judged, in names of columns."""
 MODEL = "1m"
 """The usual size of a policy."""
+MODELS = (MODEL, "3m", "10m", "smollm2")
+"""Policies that need no folder; a test holds them to what `train` knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +218,9 @@ def make_suite(
     size = size if gate else replace(size, gate=False)
     for arm in arms:
         _chosen(plan.arms, arm, f"arm of {name}")
+    for model in models:
+        if model not in MODELS and not Path(model).is_dir():
+            raise ConfigError(f"no model '{model}', nor such a folder.{did_you_mean(model, MODELS)}")
     wanted = [arm for arm in plan.arms if not arms or arm in arms]
     columns = [
         one for env in envs or plan.envs for one in _columns(env, crossing=name == "transfer")

@@ -7,7 +7,7 @@ import pytest
 
 from dreamgym.bench import SUITES, make_suite
 from dreamgym.bench.place import GROUP_SIZE, PLACES, SCALES, find_place
-from dreamgym.bench.suites import AMOUNTS, CROSSINGS
+from dreamgym.bench.suites import AMOUNTS, CROSSINGS, MODELS
 from dreamgym.config import load_config
 from dreamgym.errors import ConfigError
 
@@ -239,6 +239,7 @@ def test_bad_names_are_refused():
     for words, said in (
         ({"name": "fidelity"}, "unknown suite 'fidelity'"),
         ({"name": "data", "arms": ["1m-500"]}, "unknown arm of data '1m-500'"),
+        ({"name": "table1", "models": ["3mm"]}, "no model '3mm', nor such a folder. Did you mean"),
         ({"name": "table2", "arms": ["no-referenes"]}, "Did you mean 'no-references'"),
         ({"name": "transfer", "envs": ["twc"]}, "Name both"),
         ({"name": "transfer", "envs": ["coin8->mapp"]}, "Did you mean 'map'"),
@@ -246,3 +247,12 @@ def test_bad_names_are_refused():
     ):
         with pytest.raises(ConfigError, match=said):
             make_suite(**words)
+
+
+def test_a_policy_may_be_any_model_that_train_knows_or_a_folder(tmp_path):
+    from dreamgym.models.smollm2 import SMOLLM2
+    from dreamgym.models.tiny import PRESETS
+
+    assert {*PRESETS, SMOLLM2} == set(MODELS)
+    suite = make_suite("table1", arms=["start"], seeds=[0], models=[str(tmp_path)])
+    assert all(str(tmp_path) in cell.env for cell in suite.cells)
