@@ -220,7 +220,9 @@ def make_suite(
         _chosen(plan.arms, arm, f"arm of {name}")
     for model in models:
         if model not in MODELS and not Path(model).is_dir():
-            raise ConfigError(f"no model '{model}', nor such a folder.{did_you_mean(model, MODELS)}")
+            raise ConfigError(
+                f"no model '{model}', nor such a folder.{did_you_mean(model, MODELS)}"
+            )
     wanted = [arm for arm in plan.arms if not arms or arm in arms]
     columns = [
         one for env in envs or plan.envs for one in _columns(env, crossing=name == "transfer")

@@ -1,7 +1,8 @@
-"""Sequences side by side, as tensors: rows of like length, filled up on the right.
+"""Sequences side by side, as tensors: readings of like length, filled up on the right.
 
-A row is one sequence with what its action tokens are to learn. Per-token columns are flat, one
-number per action token in order of rows, so filler never meets a loss.
+A row is one sequence with what its action tokens are to learn; rows of which the model reads the
+same are one reading. Per-token columns are flat, one number per action token in order of rows, so
+filler never meets a loss.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from dreamgym.models.requirement import torch
 from dreamgym.models.samples import plan_epoch
-from dreamgym.train.decisions import Branches, lay_branches
+from dreamgym.train.decisions import Branches, Reading, lay_branches, reading_of
 from dreamgym.train.tokens import READ, Floats, TokenSequence
 
 
@@ -57,13 +58,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
-    """Rows as tensors. R rows, T tokens, N action tokens."""
+    """Rows as tensors. R rows, U readings of them, T tokens, N action tokens."""
 
-    ids_RT: torch.Tensor
-    """The sequences; candidates are to stand to the right of them."""
-    acted_RT: torch.Tensor
-    """Which tokens are actions; never the first."""
+    ids_UT: torch.Tensor
+    """The readings; candidates are to stand to the right of them."""
+    readings_R: torch.Tensor
     rows_N: torch.Tensor
+    before_N: torch.Tensor
+    """The column of what was read before each action token; never less than 0."""
+    targets_N: torch.Tensor
+    """The action tokens."""
     weights_N: torch.Tensor
     units_R: torch.Tensor
     """Numbered from 0 within the batch."""
@@ -82,6 +86,10 @@ class TokenBatch:
         """How many action tokens there are."""
         return len(self.rows_N)
 
+    def before(self, hidden_UT: torch.Tensor) -> torch.Tensor:
+        """Return what a model made of the token before each action token."""
+        return hidden_UT[self.readings_R[self.rows_N], self.before_N]
+
 
 def collate(
     rows: Sequence[Row], *, like: torch.Tensor | None = None, choices: bool = True
@@ -94,19 +102,25 @@ def collate(
             logprobs of 16 bits would make ratios of noise.
         choices: lay candidates beside their sequences; who judges states needs none of them.
     """
-    main = max(len(row.sequence.ids) for row in rows)
-    branches = lay_branches([row.sequence for row in rows], main=main) if choices else None
-    ids = torch.zeros(len(rows), main, dtype=torch.long)
-    acted = torch.zeros(len(rows), main, dtype=torch.bool)
-    for number, row in enumerate(rows):
-        size = len(row.sequence.ids)
-        ids[number, :size] = torch.tensor(row.sequence.ids)
-        acted[number, :size] = torch.tensor(row.sequence.turns) != READ
+    sequences = [row.sequence for row in rows]
+    read = [reading_of(one) if choices else Reading(one.ids) for one in sequences]
+    readings = {reading: number for number, reading in enumerate(dict.fromkeys(read))}
+    main = max(len(reading.ids) for reading in readings)
+    branches = lay_branches(sequences, readings, main=main) if choices else None
+    ids = torch.zeros(len(readings), main, dtype=torch.long)
+    for reading, number in readings.items():
+        ids[number, : len(reading.ids)] = torch.tensor(reading.ids)
+    acted = [
+        (number, place - 1, one.ids[place])
+        for number, one in enumerate(sequences)
+        for place, turn in enumerate(one.turns)
+        if turn != READ
+    ]
     exact = torch.zeros(()) if like is None else like
     example = exact.new_zeros((), dtype=torch.promote_types(exact.dtype, torch.float32))
     units = np.unique([row.unit for row in rows], return_inverse=True)[1]
     weights = torch.tensor([row.weight for row in rows]).to(example)
-    numbers = acted.nonzero()[:, 0].to(example.device)
+    numbers, before, targets = torch.tensor(acted).to(example.device).unbind(1)
 
     def column(name: str) -> torch.Tensor | None:
         parts = [getattr(row.columns, name) for row in rows]
@@ -115,9 +129,11 @@ def collate(
         return torch.from_numpy(np.concatenate(parts)).to(example)
 
     return TokenBatch(
-        ids_RT=ids.to(example.device),
-        acted_RT=acted.to(example.device),
+        ids_UT=ids.to(example.device),
+        readings_R=torch.tensor([readings[reading] for reading in read]).to(example.device),
         rows_N=numbers,
+        before_N=before,
+        targets_N=targets,
         weights_N=weights[numbers],
         units_R=torch.from_numpy(units.reshape(-1)).to(example.device),
         weights_R=weights,

@@ -2,7 +2,8 @@
 
 Each branch sees the sequence up to where its turn began, and itself, but neither the candidate that
 was chosen nor its neighbours. So a whole episode of choices, with all that could have been chosen,
-is still one row that is read once. Candidates of one turn that begin alike share what is alike.
+is still one row that is read once. Candidates of one turn that begin alike share what is alike, and
+episodes that stood before the very same choice, whatever they chose, are one reading.
 """
 
 from __future__ import annotations
@@ -25,23 +26,66 @@ FIRST = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Fork:
+    """A decision as it is read."""
+
+    place: int
+    """Where its candidates begin."""
+    candidates: tuple[Ids, ...]
+    taken: Ids
+    """The one that stands in the sequence; none where the sequence ends here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a model reads to score a sequence: one for all sequences of which it is the same."""
+
+    ids: Ids
+    forks: tuple[Fork, ...] = ()
+
+
+def reading_of(sequence: TokenSequence) -> Reading:
+    """Return what has to be read of a sequence, up to its last decision if nothing is said after.
+
+    What was chosen there is one of the candidates, and need not stand in the sequence.
+    """
+    if not sequence.decisions:
+        return Reading(sequence.ids)
+    last = sequence.decisions[-1].place
+    ends = all(turn == READ for turn in sequence.turns[last + 1 :])
+    forks = tuple(
+        Fork(one.place, one.candidates, () if ends and one.place == last else _chosen(one))
+        for one in sequence.decisions
+    )
+    return Reading(sequence.ids[:last] if ends else sequence.ids, forks)
+
+
+def _chosen(decision: Decision) -> Ids:
+    return decision.candidates[decision.chosen]
+
+
+@dataclass(frozen=True, slots=True)
 class Branches:
-    """Where candidates stand. D decisions, C candidates of each at most, M tokens of them all."""
+    """Where candidates stand.
+
+    D decisions, F forks that they are of, C candidates of each at most, M tokens of them all.
+    """
 
     ids_RB: torch.Tensor
-    """The tokens that stand to the right of all sequences."""
+    """The tokens that stand to the right of all readings."""
     span: Span
     """Where all tokens of the batch stand and what they see."""
     decisions_D: torch.Tensor
     """Which action token of the batch each decision is."""
+    forks_D: torch.Tensor
     chosen_D: torch.Tensor
     rows_M: torch.Tensor
-    """Every token of every candidate: its row, the token before it, itself, and its candidate's
-    cell in a table [D, C]."""
+    """Every token of every candidate: its reading, the token before it, itself, and its candidate's
+    cell in a table [F, C]."""
     before_M: torch.Tensor
     targets_M: torch.Tensor
     cells_M: torch.Tensor
-    known_DC: torch.Tensor
+    known_FC: torch.Tensor
     """Which cells of the table are candidates."""
 
     def to(self, like: torch.Tensor) -> Branches:
@@ -56,7 +100,7 @@ class Branches:
 
 
 class _Row:
-    """The branches of one sequence while they are laid. Columns are counted through the row."""
+    """The branches of one reading while they are laid. Columns are counted through the row."""
 
     def __init__(self, main: int) -> None:
         self.main = main
@@ -64,19 +108,19 @@ class _Row:
         self.ids: list[int] = []
         self.positions: list[int] = []
         self.seen: list[int] = []
-        """How much of the sequence each token sees."""
+        """How much of the reading each token sees."""
         self.trails: list[tuple[int, ...]] = []
         """Which tokens of branches it sees, itself the last."""
 
-    def lay(self, decision: Decision) -> list[list[int]]:
+    def lay(self, fork: Fork) -> list[list[int]]:
         """Lay what candidates have of their own; return the columns of each, but of its last token.
 
-        What begins alike stands once, and what begins like the choice stands in the sequence.
+        What begins alike stands once, and what begins like the one taken stands in the sequence.
         """
-        chosen, place = decision.candidates[decision.chosen], decision.place
-        columns = {chosen[:size]: place + size - 1 for size in range(1, len(chosen))}
+        taken, place = fork.taken, fork.place
+        columns = {taken[:size]: place + size - 1 for size in range(1, len(taken))}
         found = []
-        for candidate in decision.candidates:
+        for candidate in fork.candidates:
             path = [candidate[:size] for size in range(1, len(candidate))]
             for begun in path:
                 if begun not in columns:
@@ -96,44 +140,70 @@ class _Row:
         return column
 
 
-def lay_branches(sequences: Sequence[TokenSequence], *, main: int) -> Branches | None:
-    """Say which tokens stand to the right of sequences, from column `main` on, and what they see.
+def lay_branches(
+    sequences: Sequence[TokenSequence], readings: Mapping[Reading, int], *, main: int
+) -> Branches | None:
+    """Say which tokens stand to the right of readings, from column `main` on, and what they see.
 
     None where nothing was chosen.
+
+    Args:
+        sequences: of the batch.
+        readings: what is read of them, each with its row.
+        main: the length of the longest.
     """
-    if not any(sequence.decisions for sequence in sequences):
+    forks = [fork for reading in readings for fork in reading.forks]
+    if not forks:
         return None
-    widest = max(len(d.candidates) for s in sequences for d in s.decisions)
-    laid = [_Row(main) for _ in sequences]
+    widest = max(len(fork.candidates) for fork in forks)
+    laid = [_Row(main) for _ in readings]
     tokens: list[tuple[int, int, int, int]] = []
-    decisions: list[tuple[int, int, int]] = []
-    first = 0
-    for row, sequence in enumerate(sequences):
-        flat = np.cumsum([turn != READ for turn in sequence.turns]) - 1 + first
-        first += len(sequence.logprobs)
-        for decision in sequence.decisions:
-            cell = len(decisions) * widest
-            decisions.append((int(flat[decision.place]), decision.chosen, len(decision.candidates)))
-            columns = laid[row].lay(decision)
-            for number, candidate in enumerate(decision.candidates):
-                before = [decision.place - 1, *columns[number]]
+    first_fork: dict[Reading, int] = {}
+    number = 0
+    for reading, row in readings.items():
+        first_fork[reading] = number
+        for fork in reading.forks:
+            columns = laid[row].lay(fork)
+            for place, candidate in enumerate(fork.candidates):
+                before = [fork.place - 1, *columns[place]]
+                cell = number * widest + place
                 tokens += [
-                    (row, column, token, cell + number)
+                    (row, column, token, cell)
                     for column, token in zip(before, candidate, strict=True)
                 ]
+            number += 1
     at, before_M, targets, cells = torch.tensor(tokens).unbind(1)
-    places, chosen, sizes = torch.tensor(decisions).unbind(1)
+    places, numbers, chosen = torch.tensor(_decided(sequences, first_fork)).unbind(1)
+    sizes = torch.tensor([len(fork.candidates) for fork in forks])
     return Branches(
         ids_RB=torch.from_numpy(_table([one.ids for one in laid], filler=0)),
         span=_span(laid, main),
         decisions_D=places,
+        forks_D=numbers,
         chosen_D=chosen,
         rows_M=at,
         before_M=before_M,
         targets_M=targets,
         cells_M=cells,
-        known_DC=torch.arange(widest) < sizes[:, None],
+        known_FC=torch.arange(widest) < sizes[:, None],
     )
+
+
+def _decided(
+    sequences: Sequence[TokenSequence], first_fork: Mapping[Reading, int]
+) -> list[tuple[int, int, int]]:
+    """Return for every decision its action token in the batch, its fork, and what was chosen."""
+    found, first = [], 0
+    for sequence in sequences:
+        flat = np.cumsum([turn != READ for turn in sequence.turns]) - 1 + first
+        first += len(sequence.logprobs)
+        if sequence.decisions:
+            fork = first_fork[reading_of(sequence)]
+            found += [
+                (int(flat[one.place]), fork + number, one.chosen)
+                for number, one in enumerate(sequence.decisions)
+            ]
+    return found
 
 
 def _table(rows: Sequence[Sequence[int]], *, filler: int) -> NDArray[np.int64]:
@@ -180,13 +250,14 @@ def score_decisions(
     logits = model.logits(hidden[branches.rows_M, branches.before_M])
     scores = torch.log_softmax(full_precision(logits), dim=-1)
     each = scores.gather(1, branches.targets_M[:, None])[:, 0]
-    known = branches.known_DC
+    known = branches.known_FC
     table = each.new_zeros(known.numel()).index_add(0, branches.cells_M, each).view(known.shape)
     table = (table / temperature).masked_fill(~known, -torch.inf)
     logprobs = torch.log_softmax(table, dim=-1)
     finite = logprobs.masked_fill(~known, 0.0)
     entropies = -(finite.exp() * finite).sum(dim=-1)
-    return logprobs.gather(1, branches.chosen_D[:, None])[:, 0], entropies
+    forks = branches.forks_D
+    return logprobs[forks, branches.chosen_D], entropies[forks]
 
 
 def full_precision(scores: torch.Tensor) -> torch.Tensor:

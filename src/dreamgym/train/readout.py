@@ -42,11 +42,10 @@ def read_tokens(
 
     Entropies carry a gradient only where asked for, since that keeps another copy of all scores.
     """
-    wanted = batch.acted_RT[:, 1:]
     hidden = read_hidden(model, batch)
-    before = hidden[:, : wanted.shape[1]][wanted]
+    before = batch.before(hidden)
     logprobs = torch.log_softmax(full_precision(model.logits(before)) / temperature, dim=-1)
-    chosen = logprobs.gather(1, batch.ids_RT[:, 1:][wanted][:, None])[:, 0]
+    chosen = logprobs.gather(1, batch.targets_N[:, None])[:, 0]
     shown = logprobs if entropy_gradient else logprobs.detach()
     entropies = -(shown.exp() * shown).sum(dim=-1)
     if batch.branches is not None:
@@ -57,17 +56,17 @@ def read_tokens(
     if critic is None:
         return Readout(chosen, entropies)
     if critic.body is not None:
-        before = critic.body.hidden(batch.ids_RT)[:, :-1][wanted]
+        before = batch.before(critic.body.hidden(batch.ids_UT))
     values = full_precision(critic.head(before.detach() if critic.detached else before))
     return Readout(chosen, entropies, values)
 
 
 def read_hidden(model: CausalLM, batch: TokenBatch) -> torch.Tensor:
-    """Return the hidden states of a batch, [R, T, hidden], and of candidates to the right."""
+    """Return the hidden states of a batch, [U, T, hidden], and of candidates to the right."""
     beside = batch.branches
     if beside is None:
-        return model.hidden(batch.ids_RT)
-    return model.hidden(torch.cat([batch.ids_RT, beside.ids_RB], dim=1), span=beside.span)
+        return model.hidden(batch.ids_UT)
+    return model.hidden(torch.cat([batch.ids_UT, beside.ids_RB], dim=1), span=beside.span)
 
 
 def score_sequences(
@@ -97,12 +96,11 @@ def judge_episodes(
     with quiet(body):
         for numbers in plan_passes([len(sequence.ids) for _, sequence in rows], budget=budget):
             batch = collate([Row(rows[number][1]) for number in numbers], like=like, choices=False)
-            values = critic.head(body.hidden(batch.ids_RT))
+            values = critic.head(body.hidden(batch.ids_UT))
             counts = [len(rows[number][1].logprobs) for number in numbers]
-            flat = values[:, :-1][batch.acted_RT[:, 1:]]
-            before.update(zip(numbers, split(flat, counts), strict=True))
-            for place, number in enumerate(numbers):
-                after[number] = float(values[place, len(rows[number][1].ids) - 1])
+            before.update(zip(numbers, split(batch.before(values), counts), strict=True))
+            for reading, number in zip(batch.readings_R.tolist(), numbers, strict=True):
+                after[number] = float(values[reading, len(rows[number][1].ids) - 1])
     found: list[list[Floats]] = [[] for _ in episodes]
     last = [0.0] * len(episodes)
     for number, (episode, _) in enumerate(rows):

@@ -22,6 +22,7 @@ from dreamgym.models.requirement import nn, torch
 from dreamgym.train.algorithms import Credit, CreditedEpisode
 from dreamgym.train.batch import Columns, Row, collate, plan_passes
 from dreamgym.train.critic import Critic
+from dreamgym.train.decisions import Reading, reading_of
 from dreamgym.train.figures import UpdateFigures
 from dreamgym.train.objectives import (
     CloningObjective,
@@ -310,12 +311,17 @@ def weighed(units: Sequence[Unit], objective: Objective) -> list[Unit]:
 
 
 def cut(rows: Sequence[Row], objective: Objective, *, budget: int) -> Iterator[list[Row]]:
-    """Cut a minibatch's rows into passes; a pair stays together where the objective needs it."""
-    bundles: dict[int, list[Row]] = {}
-    for place, row in enumerate(rows):
-        bundles.setdefault(row.unit if objective.in_pairs else place, []).append(row)
+    """Cut a minibatch's rows into passes.
+
+    A pair stays together where the objective needs it; otherwise what is read once does.
+    """
+    bundles: dict[int | Reading, list[Row]] = {}
+    for row in rows:
+        together = row.unit if objective.in_pairs else reading_of(row.sequence)
+        bundles.setdefault(together, []).append(row)
     kept = list(bundles.values())
-    sizes = [len(bundle) * max(row.sequence.size for row in bundle) for bundle in kept]
+    rows_of = len if objective.in_pairs else lambda bundle: 1
+    sizes = [rows_of(bundle) * max(row.sequence.size for row in bundle) for bundle in kept]
     for numbers in plan_passes(sizes, budget=budget):
         yield [row for number in numbers for row in kept[number]]
 

@@ -174,7 +174,10 @@ SHELVES = [
 ]
 
 
-def tried(done, states, marks=Marks(tried=True)):
+TRIES = Marks(tried=True)
+
+
+def tried(done, states, marks=TRIES):
     bears = action_marks("tidy up", [Observation(text) for text in states], done, marks)
     return [bears.on(action) for action in ("put cup in shelf", "put cup in tray", "take cup")]
 

@@ -18,9 +18,11 @@ def test_a_batch_by_hand():
         Row(SHORT, Columns(old=np.array([4.0])), weight=0.25, unit=3, sign=-1.0),
     ]
     batch = collate(rows)
-    assert batch.ids_RT.tolist() == [[5, 6, 7, 8, 9], [3, 4, 0, 0, 0]]
-    assert batch.acted_RT.long().tolist() == [[0, 1, 1, 0, 1], [0, 1, 0, 0, 0]]
+    assert batch.ids_UT.tolist() == [[5, 6, 7, 8, 9], [3, 4, 0, 0, 0]]
+    assert batch.readings_R.tolist() == [0, 1]
     assert batch.rows_N.tolist() == [0, 0, 0, 1]
+    assert batch.before_N.tolist() == [0, 1, 3, 0]
+    assert batch.targets_N.tolist() == [6, 7, 9, 4]
     assert batch.old_N.tolist() == [1, 2, 3, 4]
     assert batch.weights_N.tolist() == [0.5, 0.5, 0.5, 0.25]
     assert batch.units_R.tolist() == [1, 0], "numbered within the batch"
@@ -28,6 +30,13 @@ def test_a_batch_by_hand():
     assert batch.signs_R.tolist() == [1, -1]
     assert batch.tokens == 4
     assert batch.advantages_N is batch.returns_N is batch.values_N is batch.reference_N is None
+
+
+def test_what_two_rows_read_alike_is_read_once():
+    batch = collate([Row(SHORT, weight=0.5), Row(LONG), Row(SHORT, weight=0.25)])
+    assert batch.ids_UT.tolist() == [[3, 4, 0, 0, 0], [5, 6, 7, 8, 9]]
+    assert batch.readings_R.tolist() == [0, 1, 0]
+    assert batch.weights_N.tolist() == [0.5, 1, 1, 1, 0.25]
 
 
 def test_a_column_that_not_all_rows_have_is_left_out():

@@ -16,7 +16,7 @@ from dreamgym.models.scoring import Choice
 from dreamgym.train.algorithms import Grpo, Ppo
 from dreamgym.train.batch import Row, collate
 from dreamgym.train.critic import make_critic
-from dreamgym.train.decisions import lay_branches
+from dreamgym.train.decisions import lay_branches, reading_of
 from dreamgym.train.objectives import PolicyObjective
 from dreamgym.train.readout import check_lengths, judge_episodes, read_tokens, score_sequences
 from dreamgym.train.tokens import (
@@ -103,16 +103,55 @@ def alike() -> TokenSequence:
 
 
 def test_what_begins_alike_is_read_once():
-    laid = lay_branches([woven(), alike()], main=11)
+    sequences = [woven(), alike()]
+    readings = {reading_of(one): number for number, one in enumerate(sequences)}
+    assert [len(reading.ids) for reading in readings] == [9, 6], "up to the last choice"
+    laid = lay_branches(sequences, readings, main=9)
     assert laid.ids_RB.tolist() == [[6, 5, 5, 5, 0], [5, 1, 4, 4, 7]]
-    assert laid.span.positions[:, 11:].tolist() == [[5, 9, 10, 11, 0], [3, 4, 6, 7, 8]]
+    assert laid.span.positions[:, 9:].tolist() == [[5, 9, 10, 11, 0], [3, 4, 6, 7, 8]]
+
+
+def forked(chosen: int, prompt=(1, 2, 5)) -> TokenSequence:
+    """A choice among three and nothing after it, as where a policy is shown no earlier turn."""
+    weaver = Weaver()
+    weaver.choose(prompt, ((6, 7), (6, 8, 9), (3,)), chosen=chosen, logprob=-0.4)
+    (sequence,) = weaver.sequences()
+    return sequence
+
+
+def test_episodes_that_stood_before_the_same_choice_are_one_reading():
+    rows = [forked(0), woven(), forked(1), forked(2, (1, 2, 4)), forked(1)]
+    batch = collate([Row(one) for one in rows])
+    assert batch.readings_R.tolist() == [0, 1, 0, 2, 0]
+    assert batch.branches.known_FC.shape[0] == 1 + 2 + 1
+    assert batch.branches.forks_D.tolist() == [0, 1, 2, 0, 3, 0]
+    assert batch.branches.chosen_D.tolist() == [0, 2, 0, 1, 2, 1]
+
+
+def test_gradients_are_those_of_rows_read_one_by_one():
+    rows = [forked(0), forked(1), alike(), forked(1), forked(2, (1, 2, 4))]
+    model, worth = small_llama(spread=0.5).double(), iter((1.0, -0.5, 0.3, 0.7, 2.0, -1.0))
+    worths = [[next(worth) for _ in one.logprobs] for one in rows]
+
+    def gradient(parts):
+        model.zero_grad(set_to_none=True)
+        for numbers in parts:
+            batch = collate([Row(rows[n]) for n in numbers], like=torch.zeros(1).double())
+            values = torch.tensor([w for n in numbers for w in worths[n]]).double()
+            (values * read_tokens(model, batch).logprobs_N).sum().backward()
+        return torch.cat([weight.grad.flatten() for weight in model.parameters()])
+
+    together = gradient([range(len(rows))])
+    apart = gradient([[number] for number in range(len(rows))])
+    assert torch.allclose(together, apart, rtol=1e-9, atol=1e-12)
+    assert together.abs().max() > 1e-3
 
 
 def test_pieces_see_what_a_mask_over_everything_shows(monkeypatch):
     monkeypatch.setattr("dreamgym.train.decisions.PIECE", 2)
     model, rows = small_llama(spread=0.5), [woven(), alike()]
     batch = collate([Row(sequence) for sequence in rows])
-    ids = torch.cat([batch.ids_RT, batch.branches.ids_RB], dim=1)
+    ids = torch.cat([batch.ids_UT, batch.branches.ids_RB], dim=1)
     span = batch.branches.span
     assert len(span.pieces) == 4
     with torch.no_grad():
