@@ -84,8 +84,8 @@ PLACES = {
         ),
         Place(
             # In one room, 61 test tasks are all that share no first state with training.
-            "twc", "twx/twc?numLocations=2&numItemsToPutAway=1&fold=train", 14, tasks=1000,
-            episodes=2000, own=1000, clone_steps=120, fit_steps=600,
+            "twc", "twx/twc?numLocations=2&numItemsToPutAway=1&fold=train", 14, tasks=300,
+            episodes=2000, own=1500, clone_steps=120, fit_steps=600,
             clone=(*KNOWN, *SEARCHING), fit=("fit.ending_share=0.3", *POINTING),
             dream=("dream.known_wins=true", "dream.known_losses=true"),
             rate=3e-4, practice=STRICT, shortest=3, lengths=(7.8, 12.3),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from test_renaming import EPISODES, FOODS, ROOMS
 
+from dreamgym.agents.marks import Marks
 from dreamgym.agents.policy_card import PolicyCard
 from dreamgym.agents.policy_prompt import MARKS, Format
 from dreamgym.errors import ConfigError
@@ -60,6 +61,13 @@ def test_a_vocabulary_never_sees_the_actions_of_others():
     assert not any("abracadabra" in text for text in texts)
     assert EPISODES[1].steps[0].action.text in texts
     assert any(EPISODES[0].steps[0].result.observation.text in text for text in texts)
+
+
+def test_a_vocabulary_can_spell_what_was_tried_before():
+    said = EPISODES[0].steps[0].action.text
+    marked = list(policy_texts([], EPISODES[:1], list_actions=False, marks=Marks(tried=True)))
+    assert said in marked and f"{said} ~" in marked
+    assert not any("~" in text for text in policy_texts([], EPISODES[:1], list_actions=False))
 
 
 @pytest.mark.parametrize("format", [Format.COMPACT, Format.CHAT])
