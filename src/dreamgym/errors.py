@@ -26,8 +26,11 @@ All others stop the program with their message: what happened, with the values, 
 from __future__ import annotations
 
 import difflib
+import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 class DreamGymError(Exception):
@@ -118,7 +121,17 @@ def boundary(kind: type[DreamGymError], where: str) -> Iterator[None]:
     except DreamGymError:
         raise
     except Exception as error:
-        raise kind(f"{where}: {type(error).__name__}: {error}") from error
+        told = f"{where}: {type(error).__name__}: {error}"
+        raise kind(f"{told} ({_raised_at(error)})") from error
+
+
+def _raised_at(error: BaseException) -> str:
+    """Return the file and line that raised it: the innermost that no installed package holds."""
+    frames = traceback.extract_tb(error.__traceback__)
+    installed = (sys.prefix, sys.base_prefix, "<")
+    own = [frame for frame in frames if not frame.filename.startswith(installed)]
+    last = (own or frames)[-1]
+    return f"{Path(last.filename).name}:{last.lineno}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -1,3 +1,4 @@
+import json
 import pickle
 
 import pytest
@@ -17,6 +18,16 @@ def test_a_boundary_names_who_broke():
             boundary(EnvError, "env.step"):  # fmt: skip
         raise KeyError("coin")
     assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_a_boundary_says_which_line_of_whose_file_broke():
+    def own_code():
+        return json.loads("no json")  # raised deep in the library, meant here
+
+    line = own_code.__code__.co_firstlineno + 1
+    with pytest.raises(AgentError, match=rf"\(test_errors\.py:{line}\)$"), \
+            boundary(AgentError, "agent.act"):  # fmt: skip
+        own_code()
 
 
 def test_our_own_errors_pass_a_boundary_unchanged():
