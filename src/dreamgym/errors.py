@@ -26,10 +26,11 @@ All others stop the program with their message: what happened, with the values, 
 from __future__ import annotations
 
 import difflib
-import sys
+import os
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 
@@ -126,12 +127,20 @@ def boundary(kind: type[DreamGymError], where: str) -> Iterator[None]:
 
 
 def _raised_at(error: BaseException) -> str:
-    """Return the file and line that raised it: the innermost that no installed package holds."""
+    """Return the file and line that raised it: the innermost that is neither installed nor ours."""
     frames = traceback.extract_tb(error.__traceback__)
-    installed = (sys.prefix, sys.base_prefix, "<")
-    own = [frame for frame in frames if not frame.filename.startswith(installed)]
-    last = (own or frames)[-1]
-    return f"{Path(last.filename).name}:{last.lineno}"
+    others = [frame for frame in frames if not frame.filename.startswith(_libraries())]
+    last = (others or frames)[-1]
+    return f"{'/'.join(Path(last.filename).parts[-2:])}:{last.lineno}"
+
+
+@cache
+def _libraries() -> tuple[str, ...]:
+    """Return how the files of libraries, and of this package, begin."""
+    import sysconfig  # slow to load, and nobody needs it until something breaks
+
+    homes = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return (*(home + os.sep for home in [*homes, str(Path(__file__).parent)]), "<frozen")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -25,7 +25,7 @@ def test_a_boundary_says_which_line_of_whose_file_broke():
         return json.loads("no json")  # raised deep in the library, meant here
 
     line = own_code.__code__.co_firstlineno + 1
-    with pytest.raises(AgentError, match=rf"\(test_errors\.py:{line}\)$"), \
+    with pytest.raises(AgentError, match=rf"\(unit/test_errors\.py:{line}\)$"), \
             boundary(AgentError, "agent.act"):  # fmt: skip
         own_code()
 

@@ -1,4 +1,4 @@
-"""Marks at names, of places where an episode has been and of what its goal speaks of; at actions.
+"""Marks at names of places seen and of what the goal speaks of, and at actions that were tried.
 
 Whether something stood in the text before is what small models find out badly and a rule finds out
 well. The marks follow from the goal and the episode's own turns, so they are the same for real and
@@ -26,7 +26,7 @@ _BEFORE_A_NAME = r"(?:^|[:,;.]\s|\b(?:at|in|on|to|the)\s)"
 _AFTER_A_NAME = rf"(?=$|[:,;.]|\s[(!]|\s(?:{'|'.join(STATUS)})(?![\w-]))"
 """What can follow a whole name: in `hall closet` there is no `hall`."""
 _MARKS = r"(?: [*!])+"
-_AFTER_A_WORD = re.compile(r"(?: [*!~])+(?!\S)")
+_AFTER_A_WORD = re.compile(rf"{_MARKS}(?!\S)")
 _WORDS = r"[^:;,.()*!]+"
 _MARKED_NAME = re.compile(rf"(?:^|[:;,.]\s)(?:(?:at|in|on|to|the)\s)*({_WORDS}?)({_MARKS})")
 _MARKED_LABEL = re.compile(rf"(?:^|;\s)({_WORDS}): {_WORDS}?({_MARKS})(?=$|;)")
@@ -34,7 +34,7 @@ _MARKED_LABEL = re.compile(rf"(?:^|;\s)({_WORDS}): {_WORDS}?({_MARKS})(?=$|;)")
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Which names are marked."""
+    """What is marked."""
 
     seen: bool = False
     """Those of places where the episode has been."""
@@ -167,9 +167,11 @@ def _done_here(states: Sequence[Observation], actions: Sequence[str]) -> frozens
     return frozenset(action for state, action in before if body_of(state.text) == here)
 
 
-def without_marks(action: str) -> str:
-    """Return an action as the environment knows it."""
-    return _AFTER_A_WORD.sub("", action)
+def without_marks(action: str, marks: Marks) -> str:
+    """Return an action as the environment knows it: without what such marks put there."""
+    if marks.tried:
+        action = action.removesuffix(TRIED)
+    return _AFTER_A_WORD.sub("", action) if marks.actions else action
 
 
 @lru_cache(_REMEMBERED)

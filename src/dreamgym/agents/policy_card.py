@@ -70,7 +70,12 @@ class PolicyCard:
     @property
     def marks(self) -> Marks:
         """What its states and actions mark."""
-        return Marks(self.mark_seen, self.mark_goal, self.mark_actions, self.mark_tried)
+        return Marks(
+            seen=self.mark_seen,
+            goal=self.mark_goal,
+            actions=self.mark_actions,
+            tried=self.mark_tried,
+        )
 
     def save(self, folder: Path) -> None:
         """Write the card into a folder."""

@@ -135,7 +135,7 @@ class CompactWriter:
         """Return the action that an answer means."""
         words, ended = self.read(ids)
         action = read_compact(words, ended=ended)
-        return without_marks(action) if self.marks.at_actions else action
+        return without_marks(action, self.marks)
 
     def _spell_head(self, goal: str) -> Ids:
         return tuple(self.spelling.prompt_ids(goal_text(goal)))

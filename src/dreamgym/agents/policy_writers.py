@@ -94,7 +94,7 @@ class ChatWriter:
         """Return the action that an answer means."""
         ended = bool(ids) and ids[-1] in self.spelling.end_ids
         action = read_chat(self.spelling.decode(ids[:-1] if ended else ids))
-        return without_marks(action) if self.marks.at_actions else action
+        return without_marks(action, self.marks)
 
     def _conversation(self, goal: str, past: Turns, now: Observation) -> Ids:
         states = [*(state for state, _ in past), now]

@@ -16,7 +16,7 @@ ANY = 10**9
 KNOWN = ("policy.choose=known", "policy.mark_seen=true")
 NAMED = ("policy.mark_goal=true", "policy.mark_actions=true")
 SEARCHING = ("policy.mark_actions=true", "policy.mark_tried=true", "policy.window=0")
-"""Who tries one thing after the other needs to see what was tried, and nothing else of the past."""
+"""Who tries one thing after the other needs marks of what was seen and tried, and no more of it."""
 POINTING = (
     "dream.placeholders=true",
     "dream.hints=true",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from dreamgym.agents.policy_card import model_folder
 from dreamgym.bench.arms import (
     KNOWN_TASKS,
     NEW_TASKS,
@@ -219,10 +220,9 @@ def make_suite(
     for arm in arms:
         _chosen(plan.arms, arm, f"arm of {name}")
     for model in models:
-        if model not in MODELS and not Path(model).is_dir():
-            raise ConfigError(
-                f"no model '{model}', nor such a folder.{did_you_mean(model, MODELS)}"
-            )
+        if model not in MODELS and model_folder(Path(model)) is None:
+            hint = did_you_mean(model, MODELS)
+            raise ConfigError(f"no model '{model}', nor a folder of one.{hint}")
     wanted = [arm for arm in plan.arms if not arms or arm in arms]
     columns = [
         one for env in envs or plan.envs for one in _columns(env, crossing=name == "transfer")

@@ -81,7 +81,7 @@ def open_run_for(
     }
     return open_run(
         path, config=text, about=about, resume=bool(resume), resumable=resume is not None,
-        may_change=MAY_CHANGE,
+        may_change=MAY_CHANGE, defaults=dump_toml(RunConfig()),
     )  # fmt: skip
 
 

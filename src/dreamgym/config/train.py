@@ -31,7 +31,8 @@ class PolicyConfig:
     mark_actions: bool = False
     """Let actions bear the marks of the names in them, as it reads and writes them."""
     mark_tried: bool = False
-    """Let them bear a mark where the episode did the same in the very same state before."""
+    """Let actions that it chooses among bear a mark where it did the same in the very same state
+    before; with `choose` only."""
     think: bool = False
     """Ask for reasoning before the action; in the formats chat and conversation."""
     longest_action: int = 24
@@ -49,6 +50,10 @@ class PolicyConfig:
             raise ConfigError(f"policy.format '{self.format}'.{did_you_mean(self.format, FORMATS)}")
         if self.choose not in CHOICES:
             raise ConfigError(f"policy.choose '{self.choose}'.{did_you_mean(self.choose, CHOICES)}")
+        if self.mark_tried and self.choose == "nothing":
+            raise ConfigError(
+                "policy.mark_tried marks actions to choose among: set policy.choose, too"
+            )
         if self.window < -1:
             raise ConfigError(f"policy.window is {self.window}; it is -1 (all), or 0 and more")
         if self.temperature < 0:

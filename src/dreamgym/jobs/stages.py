@@ -89,8 +89,9 @@ def finish_stage(stage: Stage, folder: Path, whole: RunDir, *, on_tick: OnTick) 
         "packages": ", ".join(f"{name} {found}" for name, found in installed_versions().items()),
     }
     inner = open_run(
-        folder, config=dump_toml(stage.config), about=about, resume=True, may_change=MAY_CHANGE
-    )
+        folder, config=dump_toml(stage.config), about=about, resume=True, may_change=MAY_CHANGE,
+        defaults=dump_toml(RunConfig()),
+    )  # fmt: skip
     on_tick(Tick(stage, 0.0))
     began, processor = time.monotonic(), _processor_seconds()
     try:

@@ -111,7 +111,12 @@ def run_sft(
 
 
 def _texts(wanted: PolicyConfig, recorded: list[Trajectory], demos: list[Trajectory]) -> list[str]:
-    marks = Marks(wanted.mark_seen, wanted.mark_goal, wanted.mark_actions, wanted.mark_tried)
+    marks = Marks(
+        seen=wanted.mark_seen,
+        goal=wanted.mark_goal,
+        actions=wanted.mark_actions,
+        tried=wanted.mark_tried,
+    )
     return list(policy_texts(recorded, demos, list_actions=wanted.list_actions, marks=marks))
 
 

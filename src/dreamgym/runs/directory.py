@@ -86,13 +86,15 @@ def open_run(
     resume: bool,
     resumable: bool = True,
     may_change: AbstractSet[str] = frozenset(),
+    defaults: str = "",
 ) -> RunDir:
     """Start a run in a new directory, or continue the one that is there if `resume` is set.
 
     Without `resume` an existing run is refused and not touched. A run that another command made,
     or that was made with other settings, is refused in any case, naming what differs; only settings
-    in `may_change`, by their dotted names, may be others now. Where runs of the command cannot be
-    continued at all (`resumable`), nobody is told to.
+    in `may_change`, by their dotted names, may be others now. A setting that is younger than the
+    run had what it has in `defaults`, a whole config. Where runs of the command cannot be continued
+    at all (`resumable`), nobody is told to.
     """
     if path.exists() and not path.is_dir():
         raise RunDirError(f"{path} is a file; choose another directory for the run")
@@ -100,7 +102,9 @@ def open_run(
         if not resume:
             advice = "add --resume to continue it, or choose" if resumable else "choose"
             raise RunDirError(f"{path} holds a run: {advice} another directory with --out")
-        return _continue_run(path, config=config, about=about, may_change=may_change)
+        return _continue_run(
+            path, config=config, about=about, may_change=may_change, defaults=defaults
+        )
     if path.is_dir() and not all(_left_by_a_killed_start(item) for item in path.iterdir()):
         raise RunDirError(f"{path} holds other files; choose an empty directory with --out")
     return _start_run(path, config=config, about=about)
@@ -157,11 +161,16 @@ def _read(path: Path, load: Callable[[str], T]) -> T:
 
 
 def _continue_run(
-    path: Path, *, config: str, about: Mapping[str, str], may_change: AbstractSet[str]
+    path: Path,
+    *,
+    config: str,
+    about: Mapping[str, str],
+    may_change: AbstractSet[str],
+    defaults: str,
 ) -> RunDir:
     _check_command(path, _command_of(about))
     stored = _read(path / "config.toml", str)
-    changed = _differences(stored, config)
+    changed = _differences({**_settings(defaults), **_settings(stored)}, _settings(config))
     unwelcome = [words for name, words in changed.items() if name not in may_change]
     if unwelcome:
         raise RunDirError(
@@ -179,9 +188,8 @@ def _is_run(path: Path) -> bool:
     return (path / "run.json").is_file() and (path / "config.toml").is_file()
 
 
-def _differences(stored: str, wanted: str) -> dict[str, str]:
+def _differences(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
     """Return what differs by dotted name, in words; another version may know other settings."""
-    old, new = _settings(stored), _settings(wanted)
     return {
         name: f"{name} = {new.get(name, 'not known')} (was {name} = {old.get(name, 'not known')})"
         for name in {**new, **old}

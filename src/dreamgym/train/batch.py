@@ -1,7 +1,7 @@
-"""Sequences side by side, as tensors: readings of like length, filled up on the right.
+"""Sequences side by side, as tensors: trunks of like length, filled up on the right.
 
 A row is one sequence with what its action tokens are to learn; rows of which the model reads the
-same are one reading. Per-token columns are flat, one number per action token in order of rows, so
+same are one trunk. Per-token columns are flat, one number per action token in order of rows, so
 filler never meets a loss.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from dreamgym.models.requirement import torch
 from dreamgym.models.samples import plan_epoch
-from dreamgym.train.decisions import Branches, Reading, lay_branches, reading_of
+from dreamgym.train.decisions import Branches, Trunk, lay_branches, trunk_of
 from dreamgym.train.tokens import READ, Floats, TokenSequence
 
 
@@ -58,16 +58,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
-    """Rows as tensors. R rows, U readings of them, T tokens, N action tokens."""
+    """Rows as tensors. R rows, U trunks of them, T tokens, N action tokens."""
 
     ids_UT: torch.Tensor
-    """The readings; candidates are to stand to the right of them."""
-    readings_R: torch.Tensor
+    """The trunks; candidates are to stand to the right of them."""
+    trunks_R: torch.Tensor
+    """Which of them each row is read as."""
     rows_N: torch.Tensor
     before_N: torch.Tensor
     """The column of what was read before each action token; never less than 0."""
     targets_N: torch.Tensor
     """The action tokens."""
+    written_W: torch.Tensor
+    """Which of them were written one by one, not chosen among candidates."""
     weights_N: torch.Tensor
     units_R: torch.Tensor
     """Numbered from 0 within the batch."""
@@ -88,7 +91,7 @@ class TokenBatch:
 
     def before(self, hidden_UT: torch.Tensor) -> torch.Tensor:
         """Return what a model made of the token before each action token."""
-        return hidden_UT[self.readings_R[self.rows_N], self.before_N]
+        return hidden_UT[self.trunks_R[self.rows_N], self.before_N]
 
 
 def collate(
@@ -103,24 +106,30 @@ def collate(
         choices: lay candidates beside their sequences; who judges states needs none of them.
     """
     sequences = [row.sequence for row in rows]
-    read = [reading_of(one) if choices else Reading(one.ids) for one in sequences]
-    readings = {reading: number for number, reading in enumerate(dict.fromkeys(read))}
-    main = max(len(reading.ids) for reading in readings)
-    branches = lay_branches(sequences, readings, main=main) if choices else None
-    ids = torch.zeros(len(readings), main, dtype=torch.long)
-    for reading, number in readings.items():
-        ids[number, : len(reading.ids)] = torch.tensor(reading.ids)
-    acted = [
-        (number, place - 1, one.ids[place])
-        for number, one in enumerate(sequences)
-        for place, turn in enumerate(one.turns)
-        if turn != READ
-    ]
+    read = [trunk_of(one) if choices else Trunk(one.ids) for one in sequences]
+    trunks = {trunk: number for number, trunk in enumerate(dict.fromkeys(read))}
+    main = max(len(trunk.ids) for trunk in trunks)
+    branches = lay_branches(sequences, trunks, main=main) if choices else None
+    ids = torch.zeros(len(trunks), main, dtype=torch.long)
+    for trunk, number in trunks.items():
+        ids[number, : len(trunk.ids)] = torch.tensor(trunk.ids)
+    acted = torch.tensor(
+        [
+            (number, place - 1, one.ids[place])
+            for number, one in enumerate(sequences)
+            for place, turn in enumerate(one.turns)
+            if turn != READ
+        ],
+        dtype=torch.long,
+    ).reshape(-1, 3)
+    written = torch.ones(len(acted), dtype=torch.bool)
+    if branches is not None:
+        written[branches.decisions_D] = False
     exact = torch.zeros(()) if like is None else like
     example = exact.new_zeros((), dtype=torch.promote_types(exact.dtype, torch.float32))
     units = np.unique([row.unit for row in rows], return_inverse=True)[1]
     weights = torch.tensor([row.weight for row in rows]).to(example)
-    numbers, before, targets = torch.tensor(acted).to(example.device).unbind(1)
+    numbers, before, targets = acted.to(example.device).unbind(1)
 
     def column(name: str) -> torch.Tensor | None:
         parts = [getattr(row.columns, name) for row in rows]
@@ -130,10 +139,11 @@ def collate(
 
     return TokenBatch(
         ids_UT=ids.to(example.device),
-        readings_R=torch.tensor([readings[reading] for reading in read]).to(example.device),
+        trunks_R=torch.tensor([trunks[trunk] for trunk in read]).to(example.device),
         rows_N=numbers,
         before_N=before,
         targets_N=targets,
+        written_W=written.nonzero()[:, 0].to(example.device),
         weights_N=weights[numbers],
         units_R=torch.from_numpy(units.reshape(-1)).to(example.device),
         weights_R=weights,
@@ -145,6 +155,19 @@ def collate(
         values_N=column("values"),
         branches=None if branches is None else branches.to(exact),
     )
+
+
+def plan_trunks(sequences: Sequence[TokenSequence], *, budget: int) -> list[list[int]]:
+    """Put sequences into passes of at most so many tokens; those of one trunk stay together."""
+    alike: dict[Trunk, list[int]] = {}
+    for number, sequence in enumerate(sequences):
+        alike.setdefault(trunk_of(sequence), []).append(number)
+    kept = list(alike.values())
+    sizes = [max(sequences[number].size for number in numbers) for numbers in kept]
+    return [
+        [number for place in places for number in kept[place]]
+        for places in plan_passes(sizes, budget=budget)
+    ]
 
 
 def plan_passes(sizes: Sequence[int], *, budget: int) -> list[list[int]]:

@@ -3,7 +3,7 @@
 Each branch sees the sequence up to where its turn began, and itself, but neither the candidate that
 was chosen nor its neighbours. So a whole episode of choices, with all that could have been chosen,
 is still one row that is read once. Candidates of one turn that begin alike share what is alike, and
-episodes that stood before the very same choice, whatever they chose, are one reading.
+episodes that stood before the very same choice, whatever they chose, are one trunk.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ class Fork:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Trunk:
     """What a model reads to score a sequence: one for all sequences of which it is the same."""
 
     ids: Ids
     forks: tuple[Fork, ...] = ()
 
 
-def reading_of(sequence: TokenSequence) -> Reading:
+def trunk_of(sequence: TokenSequence) -> Trunk:
     """Return what has to be read of a sequence, up to its last decision if nothing is said after.
 
     What was chosen there is one of the candidates, and need not stand in the sequence.
     """
     if not sequence.decisions:
-        return Reading(sequence.ids)
+        return Trunk(sequence.ids)
     last = sequence.decisions[-1].place
     ends = all(turn == READ for turn in sequence.turns[last + 1 :])
     forks = tuple(
         Fork(one.place, one.candidates, () if ends and one.place == last else _chosen(one))
         for one in sequence.decisions
     )
-    return Reading(sequence.ids[:last] if ends else sequence.ids, forks)
+    return Trunk(sequence.ids[:last] if ends else sequence.ids, forks)
 
 
 def _chosen(decision: Decision) -> Ids:
@@ -71,16 +71,17 @@ class Branches:
     D decisions, F forks that they are of, C candidates of each at most, M tokens of them all.
     """
 
-    ids_RB: torch.Tensor
-    """The tokens that stand to the right of all readings."""
+    ids_UB: torch.Tensor
+    """The tokens that stand to the right of all trunks."""
     span: Span
     """Where all tokens of the batch stand and what they see."""
     decisions_D: torch.Tensor
     """Which action token of the batch each decision is."""
     forks_D: torch.Tensor
+    """Which fork it stood at, and which candidate was chosen there."""
     chosen_D: torch.Tensor
-    rows_M: torch.Tensor
-    """Every token of every candidate: its reading, the token before it, itself, and its candidate's
+    trunks_M: torch.Tensor
+    """Every token of every candidate: its trunk, the token before it, itself, and its candidate's
     cell in a table [F, C]."""
     before_M: torch.Tensor
     targets_M: torch.Tensor
@@ -100,7 +101,7 @@ class Branches:
 
 
 class _Row:
-    """The branches of one reading while they are laid. Columns are counted through the row."""
+    """The branches of one trunk while they are laid. Columns are counted through the row."""
 
     def __init__(self, main: int) -> None:
         self.main = main
@@ -108,7 +109,7 @@ class _Row:
         self.ids: list[int] = []
         self.positions: list[int] = []
         self.seen: list[int] = []
-        """How much of the reading each token sees."""
+        """How much of the trunk each token sees."""
         self.trails: list[tuple[int, ...]] = []
         """Which tokens of branches it sees, itself the last."""
 
@@ -141,28 +142,28 @@ class _Row:
 
 
 def lay_branches(
-    sequences: Sequence[TokenSequence], readings: Mapping[Reading, int], *, main: int
+    sequences: Sequence[TokenSequence], trunks: Mapping[Trunk, int], *, main: int
 ) -> Branches | None:
-    """Say which tokens stand to the right of readings, from column `main` on, and what they see.
+    """Say which tokens stand to the right of trunks, from column `main` on, and what they see.
 
     None where nothing was chosen.
 
     Args:
         sequences: of the batch.
-        readings: what is read of them, each with its row.
+        trunks: what is read of them, each with its row.
         main: the length of the longest.
     """
-    forks = [fork for reading in readings for fork in reading.forks]
+    forks = [fork for trunk in trunks for fork in trunk.forks]
     if not forks:
         return None
     widest = max(len(fork.candidates) for fork in forks)
-    laid = [_Row(main) for _ in readings]
+    laid = [_Row(main) for _ in trunks]
     tokens: list[tuple[int, int, int, int]] = []
-    first_fork: dict[Reading, int] = {}
+    first_fork: dict[Trunk, int] = {}
     number = 0
-    for reading, row in readings.items():
-        first_fork[reading] = number
-        for fork in reading.forks:
+    for trunk, row in trunks.items():
+        first_fork[trunk] = number
+        for fork in trunk.forks:
             columns = laid[row].lay(fork)
             for place, candidate in enumerate(fork.candidates):
                 before = [fork.place - 1, *columns[place]]
@@ -176,12 +177,12 @@ def lay_branches(
     places, numbers, chosen = torch.tensor(_decided(sequences, first_fork)).unbind(1)
     sizes = torch.tensor([len(fork.candidates) for fork in forks])
     return Branches(
-        ids_RB=torch.from_numpy(_table([one.ids for one in laid], filler=0)),
+        ids_UB=torch.from_numpy(_table([one.ids for one in laid], filler=0)),
         span=_span(laid, main),
         decisions_D=places,
         forks_D=numbers,
         chosen_D=chosen,
-        rows_M=at,
+        trunks_M=at,
         before_M=before_M,
         targets_M=targets,
         cells_M=cells,
@@ -190,7 +191,7 @@ def lay_branches(
 
 
 def _decided(
-    sequences: Sequence[TokenSequence], first_fork: Mapping[Reading, int]
+    sequences: Sequence[TokenSequence], first_fork: Mapping[Trunk, int]
 ) -> list[tuple[int, int, int]]:
     """Return for every decision its action token in the batch, its fork, and what was chosen."""
     found, first = [], 0
@@ -198,7 +199,7 @@ def _decided(
         flat = np.cumsum([turn != READ for turn in sequence.turns]) - 1 + first
         first += len(sequence.logprobs)
         if sequence.decisions:
-            fork = first_fork[reading_of(sequence)]
+            fork = first_fork[trunk_of(sequence)]
             found += [
                 (int(flat[one.place]), fork + number, one.chosen)
                 for number, one in enumerate(sequence.decisions)
@@ -247,7 +248,7 @@ def score_decisions(
     model: CausalLM, hidden: torch.Tensor, branches: Branches, *, temperature: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the logprob of what was chosen, and the entropy of each decision."""
-    logits = model.logits(hidden[branches.rows_M, branches.before_M])
+    logits = model.logits(hidden[branches.trunks_M, branches.before_M])
     scores = torch.log_softmax(full_precision(logits), dim=-1)
     each = scores.gather(1, branches.targets_M[:, None])[:, 0]
     known = branches.known_FC

@@ -15,7 +15,7 @@ import numpy as np
 from dreamgym.errors import ConfigError
 from dreamgym.models.causal import CausalLM
 from dreamgym.models.requirement import torch
-from dreamgym.train.batch import Row, TokenBatch, collate, plan_passes
+from dreamgym.train.batch import Row, TokenBatch, collate, plan_passes, plan_trunks
 from dreamgym.train.critic import Critic
 from dreamgym.train.decisions import full_precision, score_decisions
 from dreamgym.train.tokens import Floats, TokenEpisode, TokenSequence
@@ -43,11 +43,14 @@ def read_tokens(
     Entropies carry a gradient only where asked for, since that keeps another copy of all scores.
     """
     hidden = read_hidden(model, batch)
-    before = batch.before(hidden)
-    logprobs = torch.log_softmax(full_precision(model.logits(before)) / temperature, dim=-1)
-    chosen = logprobs.gather(1, batch.targets_N[:, None])[:, 0]
+    before, written = batch.before(hidden), batch.written_W
+    scores = full_precision(model.logits(before[written])) / temperature
+    logprobs = torch.log_softmax(scores, dim=-1)
+    said = logprobs.gather(1, batch.targets_N[written][:, None])[:, 0]
     shown = logprobs if entropy_gradient else logprobs.detach()
-    entropies = -(shown.exp() * shown).sum(dim=-1)
+    doubts = -(shown.exp() * shown).sum(dim=-1)
+    chosen = said.new_zeros(batch.tokens).index_copy(0, written, said)
+    entropies = doubts.new_zeros(batch.tokens).index_copy(0, written, doubts)
     if batch.branches is not None:
         picked, doubt = score_decisions(model, hidden, batch.branches, temperature=temperature)
         places = batch.branches.decisions_D
@@ -66,7 +69,7 @@ def read_hidden(model: CausalLM, batch: TokenBatch) -> torch.Tensor:
     beside = batch.branches
     if beside is None:
         return model.hidden(batch.ids_UT)
-    return model.hidden(torch.cat([batch.ids_UT, beside.ids_RB], dim=1), span=beside.span)
+    return model.hidden(torch.cat([batch.ids_UT, beside.ids_UB], dim=1), span=beside.span)
 
 
 def score_sequences(
@@ -76,7 +79,7 @@ def score_sequences(
     found: dict[int, Floats] = {}
     like = first_weight(model)
     with quiet(model):
-        for numbers in plan_passes([one.size for one in sequences], budget=budget):
+        for numbers in plan_trunks(sequences, budget=budget):
             batch = collate([Row(sequences[number]) for number in numbers], like=like)
             scored = read_tokens(model, batch, temperature=temperature).logprobs_N
             counts = [len(sequences[number].logprobs) for number in numbers]
@@ -99,8 +102,8 @@ def judge_episodes(
             values = critic.head(body.hidden(batch.ids_UT))
             counts = [len(rows[number][1].logprobs) for number in numbers]
             before.update(zip(numbers, split(batch.before(values), counts), strict=True))
-            for reading, number in zip(batch.readings_R.tolist(), numbers, strict=True):
-                after[number] = float(values[reading, len(rows[number][1].ids) - 1])
+            for trunk, number in zip(batch.trunks_R.tolist(), numbers, strict=True):
+                after[number] = float(values[trunk, len(rows[number][1].ids) - 1])
     found: list[list[Floats]] = [[] for _ in episodes]
     last = [0.0] * len(episodes)
     for number, (episode, _) in enumerate(rows):

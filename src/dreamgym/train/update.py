@@ -20,9 +20,8 @@ from dreamgym.models.adamw import AdamW
 from dreamgym.models.causal import CausalLM
 from dreamgym.models.requirement import nn, torch
 from dreamgym.train.algorithms import Credit, CreditedEpisode
-from dreamgym.train.batch import Columns, Row, collate, plan_passes
+from dreamgym.train.batch import Columns, Row, collate, plan_passes, plan_trunks
 from dreamgym.train.critic import Critic
-from dreamgym.train.decisions import Reading, reading_of
 from dreamgym.train.figures import UpdateFigures
 from dreamgym.train.objectives import (
     CloningObjective,
@@ -315,13 +314,15 @@ def cut(rows: Sequence[Row], objective: Objective, *, budget: int) -> Iterator[l
 
     A pair stays together where the objective needs it; otherwise what is read once does.
     """
-    bundles: dict[int | Reading, list[Row]] = {}
+    if not objective.in_pairs:
+        for numbers in plan_trunks([row.sequence for row in rows], budget=budget):
+            yield [rows[number] for number in numbers]
+        return
+    bundles: dict[int, list[Row]] = {}
     for row in rows:
-        together = row.unit if objective.in_pairs else reading_of(row.sequence)
-        bundles.setdefault(together, []).append(row)
+        bundles.setdefault(row.unit, []).append(row)
     kept = list(bundles.values())
-    rows_of = len if objective.in_pairs else lambda bundle: 1
-    sizes = [rows_of(bundle) * max(row.sequence.size for row in bundle) for bundle in kept]
+    sizes = [len(bundle) * max(row.sequence.size for row in bundle) for bundle in kept]
     for numbers in plan_passes(sizes, budget=budget):
         yield [row for number in numbers for row in kept[number]]
 

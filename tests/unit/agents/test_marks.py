@@ -1,5 +1,7 @@
 """Marks at names: of places where an episode has been, and of what its goal speaks of."""
 
+from dataclasses import replace
+
 import pytest
 
 from dreamgym.agents.marks import Marks, action_marks, marked, without_marks
@@ -164,7 +166,16 @@ def test_actions_stay_as_they_are_unless_marks_are_wanted_on_them(marks):
 
 @pytest.mark.parametrize("action", ["go to drawer 1", "say hello !there", "take a*b", "* x"])
 def test_marks_of_an_action_come_off_again(action):
-    assert without_marks(f"{action} * ! ~") == without_marks(action) == action
+    assert without_marks(f"{action} * !", ALL_MARKS) == action
+    assert without_marks(f"{action} * ! ~", replace(ALL_MARKS, tried=True)) == action
+    for marks in (Marks(), Marks(seen=True), Marks(tried=True), ALL_MARKS):
+        assert without_marks(action, marks) == action
+
+
+def test_only_marks_that_a_policy_bears_come_off():
+    assert without_marks("cd ~", ALL_MARKS) == "cd ~"
+    assert without_marks("ls * -l", Marks(tried=True)) == "ls * -l"
+    assert without_marks("scp a ~ b ~", Marks(tried=True)) == "scp a ~ b"
 
 
 SHELVES = [
@@ -205,9 +216,13 @@ def test_tries_are_not_marked_unless_wanted():
 def test_what_a_policy_writes_with_marks_is_carried_out_without():
     states = [Observation(text) for text in HOUSE]
     for form in Format:
-        card = PolicyCard("e", format=form, mark_seen=True, mark_goal=True, mark_actions=True)
+        marks = {"mark_seen": True, "mark_goal": True, "mark_actions": True, "mark_tried": True}
+        card = PolicyCard("e", format=form, **marks)
         writer = writer_for(card, Letters(), positions=4000)
         done = ["look"] * (len(states) - 1)
         said = writer.answer("go to drawer 1", writer.marks_for("find a drawer", states, done))
         assert "drawer 1 * !" in Letters().decode(said)
         assert writer.action(said) == "go to drawer 1"
+        again = writer.answer("look", writer.marks_for("find", [states[0]] * 2, ["look"]))
+        assert "look ~" in Letters().decode(again)
+        assert writer.action(again) == "look"

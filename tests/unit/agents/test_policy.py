@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from dreamgym.agents.marks import Marks
 from dreamgym.agents.policy import (
     ChatAgent,
     Manner,
@@ -31,7 +32,7 @@ NOW = Observation(ROOM, ("move east", "move north", "take cup", "take knife"))
 
 @pytest.fixture(scope="module")
 def local():
-    texts = [ROOM, TASK.goal, *NOW.admissible, "room 0 1 2 3 4 5 6 7 8 9"]
+    texts = [ROOM, TASK.goal, *NOW.admissible, "room 0 1 2 3 4 5 6 7 8 9 ~"]
     words = train_word_tokenizer(texts, special=MARKS[:-1], vocab_size=400, min_count=1)
     model = make_tiny("1m", words.vocab_size, seed=3)
     decoder = Decoder(model)
@@ -104,6 +105,24 @@ def test_a_choice_is_drawn_as_often_as_the_model_would_say_it():
     drawn = [pick_one(scores, 1.0, seed=n) for n in range(2000)]
     shares = [drawn.count(place) / 2000 for place in range(4)]
     assert shares == pytest.approx([0.1, 0.25, 0.05, 0.6], abs=0.04)
+
+
+def test_a_chooser_sees_what_it_tried_here_before(local):
+    llm, words, _ = local
+    writer = CompactWriter(words, 2048, 6, marks=Marks(tried=True))
+    one = PolicyAgent(llm, writer, 0, manner=Manner(options=listed_actions))
+    away = Observation("pantry", ("move south",))
+
+    async def run():
+        past = [
+            Step(Action("move north"), StepResult(away)),
+            Step(Action("move south"), StepResult(NOW)),
+        ]
+        await one.act(TASK, [], NOW)
+        return await one.act(TASK, past, NOW)
+
+    offered = [writer.read(ids)[0] for ids in asyncio.run(run()).tokens.choice.candidates]
+    assert offered == ["move east", "move north ~", "take cup", "take knife"]
 
 
 def test_a_chooser_speaks_freely_where_nothing_is_listed(local):

@@ -239,7 +239,10 @@ def test_bad_names_are_refused():
     for words, said in (
         ({"name": "fidelity"}, "unknown suite 'fidelity'"),
         ({"name": "data", "arms": ["1m-500"]}, "unknown arm of data '1m-500'"),
-        ({"name": "table1", "models": ["3mm"]}, "no model '3mm', nor such a folder. Did you mean"),
+        (
+            {"name": "table1", "models": ["3mm"]},
+            "nor a folder of one. Did you mean",
+        ),
         ({"name": "table2", "arms": ["no-referenes"]}, "Did you mean 'no-references'"),
         ({"name": "transfer", "envs": ["twc"]}, "Name both"),
         ({"name": "transfer", "envs": ["coin8->mapp"]}, "Did you mean 'map'"),
@@ -254,5 +257,8 @@ def test_a_policy_may_be_any_model_that_train_knows_or_a_folder(tmp_path):
     from dreamgym.models.tiny import PRESETS
 
     assert {*PRESETS, SMOLLM2} == set(MODELS)
+    with pytest.raises(ConfigError, match="nor a folder of one"):
+        make_suite("table1", models=[str(tmp_path)])
+    (tmp_path / "config.json").write_text("{}")
     suite = make_suite("table1", arms=["start"], seeds=[0], models=[str(tmp_path)])
     assert all(str(tmp_path) in cell.env for cell in suite.cells)

@@ -12,6 +12,7 @@ from dreamgym.errors import ConfigError
         (PolicyConfig, {"format": "verse"}),
         (PolicyConfig, {"choose": "all"}),
         (PolicyConfig, {"window": -2}),
+        (PolicyConfig, {"mark_tried": True}),
         (PolicyConfig, {"temperature": -0.1}),
         (PolicyConfig, {"longest_action": 0}),
         (TrainConfig, {"algo": "sfx"}),

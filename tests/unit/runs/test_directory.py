@@ -60,6 +60,15 @@ def test_resume_with_other_settings_names_the_difference(tmp_path):
         start(tmp_path / "r", "seed = 1\n", resume=True)
 
 
+def test_a_setting_that_is_younger_than_the_run_had_its_default(tmp_path):
+    young = "seed = 0\n\n[policy]\nmarks = false\n"
+    start(tmp_path / "r", "seed = 0\n").close()
+    open_run(tmp_path / "r", config=young, about={}, resume=True, defaults=young).close()
+    chosen = young.replace("false", "true")
+    with pytest.raises(RunDirError, match=r"policy.marks = true \(was policy.marks = false\)"):
+        open_run(tmp_path / "r", config=chosen, about={}, resume=True, defaults=young)
+
+
 def test_settings_that_may_change_are_taken_over_and_noted(tmp_path):
     before, after = 'seed = 0\n\n[llm]\nurl = "a"\n', 'seed = 0\n\n[llm]\nurl = "b"\n'
     start(tmp_path / "r", before).close()

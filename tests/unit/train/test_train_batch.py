@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from dreamgym.train.batch import Columns, Row, collate, plan_passes
+from dreamgym.train.batch import Columns, Row, collate, plan_passes, plan_trunks
 from dreamgym.train.tokens import TokenSequence
 
 LONG = TokenSequence((5, 6, 7, 8, 9), (-1, 0, 0, -1, 1), (-0.1, -0.2, -0.3))
@@ -19,7 +19,7 @@ def test_a_batch_by_hand():
     ]
     batch = collate(rows)
     assert batch.ids_UT.tolist() == [[5, 6, 7, 8, 9], [3, 4, 0, 0, 0]]
-    assert batch.readings_R.tolist() == [0, 1]
+    assert batch.trunks_R.tolist() == [0, 1]
     assert batch.rows_N.tolist() == [0, 0, 0, 1]
     assert batch.before_N.tolist() == [0, 1, 3, 0]
     assert batch.targets_N.tolist() == [6, 7, 9, 4]
@@ -35,8 +35,20 @@ def test_a_batch_by_hand():
 def test_what_two_rows_read_alike_is_read_once():
     batch = collate([Row(SHORT, weight=0.5), Row(LONG), Row(SHORT, weight=0.25)])
     assert batch.ids_UT.tolist() == [[3, 4, 0, 0, 0], [5, 6, 7, 8, 9]]
-    assert batch.readings_R.tolist() == [0, 1, 0]
+    assert batch.trunks_R.tolist() == [0, 1, 0]
     assert batch.weights_N.tolist() == [0.5, 1, 1, 1, 0.25]
+
+
+def test_rows_that_are_read_alike_share_a_pass():
+    sequences = [LONG, SHORT, LONG, SHORT, LONG]
+    passes = sorted(sorted(numbers) for numbers in plan_trunks(sequences, budget=5))
+    assert passes == [[0, 2, 4], [1, 3]], "however little room there is"
+
+
+def test_a_row_without_actions_is_a_row():
+    batch = collate([Row(TokenSequence((1, 2), (-1, -1), ())), Row(SHORT)])
+    assert batch.rows_N.tolist() == [1]
+    assert collate([Row(TokenSequence((1, 2), (-1, -1), ()))]).tokens == 0
 
 
 def test_a_column_that_not_all_rows_have_is_left_out():

@@ -16,7 +16,7 @@ from dreamgym.models.scoring import Choice
 from dreamgym.train.algorithms import Grpo, Ppo
 from dreamgym.train.batch import Row, collate
 from dreamgym.train.critic import make_critic
-from dreamgym.train.decisions import lay_branches, reading_of
+from dreamgym.train.decisions import lay_branches, trunk_of
 from dreamgym.train.objectives import PolicyObjective
 from dreamgym.train.readout import check_lengths, judge_episodes, read_tokens, score_sequences
 from dreamgym.train.tokens import (
@@ -104,10 +104,10 @@ def alike() -> TokenSequence:
 
 def test_what_begins_alike_is_read_once():
     sequences = [woven(), alike()]
-    readings = {reading_of(one): number for number, one in enumerate(sequences)}
-    assert [len(reading.ids) for reading in readings] == [9, 6], "up to the last choice"
-    laid = lay_branches(sequences, readings, main=9)
-    assert laid.ids_RB.tolist() == [[6, 5, 5, 5, 0], [5, 1, 4, 4, 7]]
+    trunks = {trunk_of(one): number for number, one in enumerate(sequences)}
+    assert [len(trunk.ids) for trunk in trunks] == [9, 6], "up to the last choice"
+    laid = lay_branches(sequences, trunks, main=9)
+    assert laid.ids_UB.tolist() == [[6, 5, 5, 5, 0], [5, 1, 4, 4, 7]]
     assert laid.span.positions[:, 9:].tolist() == [[5, 9, 10, 11, 0], [3, 4, 6, 7, 8]]
 
 
@@ -122,7 +122,7 @@ def forked(chosen: int, prompt=(1, 2, 5)) -> TokenSequence:
 def test_episodes_that_stood_before_the_same_choice_are_one_reading():
     rows = [forked(0), woven(), forked(1), forked(2, (1, 2, 4)), forked(1)]
     batch = collate([Row(one) for one in rows])
-    assert batch.readings_R.tolist() == [0, 1, 0, 2, 0]
+    assert batch.trunks_R.tolist() == [0, 1, 0, 2, 0]
     assert batch.branches.known_FC.shape[0] == 1 + 2 + 1
     assert batch.branches.forks_D.tolist() == [0, 1, 2, 0, 3, 0]
     assert batch.branches.chosen_D.tolist() == [0, 2, 0, 1, 2, 1]
@@ -151,7 +151,7 @@ def test_pieces_see_what_a_mask_over_everything_shows(monkeypatch):
     monkeypatch.setattr("dreamgym.train.decisions.PIECE", 2)
     model, rows = small_llama(spread=0.5), [woven(), alike()]
     batch = collate([Row(sequence) for sequence in rows])
-    ids = torch.cat([batch.ids_UT, batch.branches.ids_RB], dim=1)
+    ids = torch.cat([batch.ids_UT, batch.branches.ids_UB], dim=1)
     span = batch.branches.span
     assert len(span.pieces) == 4
     with torch.no_grad():
@@ -164,7 +164,7 @@ def test_choices_among_single_words_need_no_branch():
     weaver.choose((1, 2), ((3,), (4,)), chosen=1, logprob=-0.7)
     (short,) = weaver.sequences()
     model, batch = small_llama(spread=0.5), collate([Row(short)])
-    assert batch.branches.ids_RB.shape == (1, 0)
+    assert batch.branches.ids_UB.shape == (1, 0)
     assert batch.branches.span.whole_mask is None
     with torch.no_grad():
         said = read_tokens(model, batch)
