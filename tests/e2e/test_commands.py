@@ -144,6 +144,15 @@ def test_wrong_input_says_what_to_do_and_leaves_nothing(inside, words, message):
     assert not (inside.folder / "runs").exists() or not os.listdir(inside.folder / "runs")
 
 
+def test_an_empty_file_is_no_store_and_stays_empty(inside):
+    empty = inside.folder / "empty.sqlite"
+    empty.touch()
+    done = inside("replay", "stats", "--store", "empty.sqlite", check=False)
+    assert done.returncode in (1, 2) and "no experience store at empty.sqlite" in done.stderr
+    assert not empty.stat().st_size
+    empty.unlink()
+
+
 def test_an_error_ends_the_installed_command_with_a_line_and_a_status(shell):
     done = shell("collect", "--env", "twx/coim", check=False)
     assert done.returncode == 2

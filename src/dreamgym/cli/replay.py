@@ -25,7 +25,7 @@ Embedder = Annotated[
 def open_existing(path: options.Store, embedder: str) -> ExperienceStore:
     """Open a store that must be there already."""
     file = options.store_at(path)
-    if not file.exists():
+    if not file.exists() or not file.stat().st_size:
         raise ReplayError(f"no experience store at {file}; make one with `dreamgym collect`")
     return build.make_store(file, ReplayConfig(embedder=embedder))
 
