@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 
 import pytest
 
@@ -142,6 +143,19 @@ def test_wrong_input_says_what_to_do_and_leaves_nothing(inside, words, message):
     left = set(os.listdir(inside.folder)) - before - {"runs"}
     assert not left
     assert not (inside.folder / "runs").exists() or not os.listdir(inside.folder / "runs")
+
+
+def test_an_import_that_is_interrupted_says_how_to_go_on(shell):
+    slow = shell.folder / "slow.jsonl"
+    os.mkfifo(slow)
+    process = shell("import", "slow.jsonl", "--store", "s.sqlite", start=True)
+    with slow.open("wb"):  # waits until it is being read, and then never says a word
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "Interrupted." in errors and "The same command goes on" in errors
+    assert "Traceback" not in errors
+    slow.unlink()
 
 
 def test_an_empty_file_is_no_store_and_stays_empty(inside):

@@ -99,18 +99,18 @@ def running(run: RunDir, *, resumable: bool, always: bool = False) -> Iterator[N
     try:
         yield
     except (LLMDown, LLMBudget) as error:
-        raise _stopped(f"Stopped: {error}.", hint=hint, code=TRY_AGAIN) from None
+        raise stopped(f"Stopped: {error}.", hint=hint, code=TRY_AGAIN) from None
     except BrokenPipeError:
         # Whoever read the output is gone, and so is whoever would read a word about it.
-        raise _stopped("The output was closed.", hint=hint, code=1) from None
+        raise stopped("The output was closed.", hint=hint, code=1) from None
     except OSError as error:
         if error.errno not in NO_ROOM:
             run.discard()
             raise
         why = f"error: {error.strerror}: {run.path} cannot be written to. Make room."
-        raise _stopped(why, hint=hint, code=1) from None
+        raise stopped(why, hint=hint, code=1) from None
     except KeyboardInterrupt:
-        raise _stopped("Interrupted.", hint=hint, code=130) from None
+        raise stopped("Interrupted.", hint=hint, code=130) from None
     except Exception:
         run.discard()
         raise
@@ -118,7 +118,8 @@ def running(run: RunDir, *, resumable: bool, always: bool = False) -> Iterator[N
         run.close()
 
 
-def _stopped(why: str, *, hint: str, code: int) -> typer.Exit:
+def stopped(why: str, *, hint: str, code: int) -> typer.Exit:
+    """Say why a command stops early and what is kept; return what ends it."""
     message = f"{why} What was acknowledged is kept.{hint}"
     Console(stderr=True).print(message, markup=False, highlight=False, soft_wrap=True)
     return typer.Exit(code)

@@ -34,14 +34,18 @@ def import_(
 ) -> None:
     """Read trajectories of other tools into a store."""
     config = ReplayConfig(embedder=embedder)
-    taken = run_import(
-        paths,
-        lambda: build.make_store(options.store_at(store), config),
-        format=format,
-        env=env,
-        split=split,
-        max_bad_share=max_bad_share,
-    )
+    try:
+        taken = run_import(
+            paths,
+            lambda: build.make_store(options.store_at(store), config),
+            format=format,
+            env=env,
+            split=split,
+            max_bad_share=max_bad_share,
+        )
+    except KeyboardInterrupt:
+        hint = " The same command goes on: what the store knows is not taken twice."
+        raise options.stopped("Interrupted.", hint=hint, code=130) from None
     console = Console()
     for bad in taken.report.first_bad:
         console.print(f"left out: {bad}", markup=False, highlight=False, soft_wrap=True)
