@@ -38,7 +38,7 @@ def test_a_table_is_made_of_the_cells_on_record(page, tmp_path, monkeypatch):
 
 
 SHOWN = {
-    "start: 3 demonstrations, few updates": "start",
+    "start: a weak clone": "start",
     "the same demonstrations, copied for longer": "sft",
     "40 demonstrations": "sft-more",
     **{
@@ -52,7 +52,12 @@ SHOWN = {
     },
 }
 """Rows of the README's table, and what they are called in that of the suite."""
-COLUMNS = ((RESULTS / "table1-marks.md", "coin8-marks"), (RESULTS / "table1.md", "map"))
+COLUMNS = (
+    (RESULTS / "table1-marks.md", "coin8-marks"),
+    (RESULTS / "table1.md", "map"),
+    (RESULTS / "table1-twc.md", "twc"),
+    (RESULTS / "table1-alfworld.md", "alfworld"),
+)
 """Where the columns of the README's table come from."""
 CHART = ROOT / "docs/images/table1.svg"
 
