@@ -113,15 +113,7 @@ def collate(
     ids = torch.zeros(len(trunks), main, dtype=torch.long)
     for trunk, number in trunks.items():
         ids[number, : len(trunk.ids)] = torch.tensor(trunk.ids)
-    acted = torch.tensor(
-        [
-            (number, place - 1, one.ids[place])
-            for number, one in enumerate(sequences)
-            for place, turn in enumerate(one.turns)
-            if turn != READ
-        ],
-        dtype=torch.long,
-    ).reshape(-1, 3)
+    acted = _action_tokens(sequences)
     written = torch.ones(len(acted), dtype=torch.bool)
     if branches is not None:
         written[branches.decisions_D] = False
@@ -155,6 +147,17 @@ def collate(
         values_N=column("values"),
         branches=None if branches is None else branches.to(exact),
     )
+
+
+def _action_tokens(sequences: Sequence[TokenSequence]) -> torch.Tensor:
+    """Return [N, 3]: the row of each action token, the column before it, and the token."""
+    found = [
+        (row, place - 1, one.ids[place])
+        for row, one in enumerate(sequences)
+        for place, turn in enumerate(one.turns)
+        if turn != READ
+    ]
+    return torch.tensor(found, dtype=torch.long).reshape(-1, 3)
 
 
 def plan_trunks(sequences: Sequence[TokenSequence], *, budget: int) -> list[list[int]]:
