@@ -13,6 +13,7 @@ STAIRCASE = '''
 """A staircase to climb: quick to start, slow enough to be killed on the way."""
 import time
 from dataclasses import replace
+from dreamgym.envs.spec import read_params
 from dreamgym.types import Observation, Opening, Split, StepResult, Task
 
 HEIGHT = 5
@@ -66,6 +67,7 @@ class Game:
         pass
 
 def make_engine(spec):
+    read_params(spec, {})
     return Engine(spec)
 '''
 

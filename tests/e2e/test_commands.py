@@ -6,6 +6,9 @@ import signal
 
 import pytest
 
+from dreamgym.cli import environments
+from dreamgym.envs.catalogue import Listed
+
 BRACKETS = {
     "messages": [
         {"role": "user", "content": "page [bold] one [/x]"},
@@ -101,6 +104,19 @@ def test_what_there_is_and_what_is_missing(shell, inside):
     assert "python" in shell("doctor").stdout
     assert "collect.episodes" in inside("config").stdout
     assert shell("--version").stdout.startswith("dreamgym 0.")
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "98", "99", "120"])
+def test_what_stands_in_the_list_of_environments_can_be_copied(monkeypatch, capsys, columns):
+    install = "pip install 'dreamgym[treasures]'"
+    listed = [Listed("islands/treasure_hunter", "dig " + "and dig again " * 9, install)]
+    monkeypatch.setattr(environments, "catalogue", lambda: listed)
+    monkeypatch.setenv("COLUMNS", columns)
+    environments.envs()
+    printed = capsys.readouterr().out
+    assert "islands/treasure_hunter" in printed
+    assert install in printed
+    assert max(map(len, printed.splitlines())) <= int(columns)
 
 
 def test_the_contract_of_an_engine_of_ones_own(shell, staircase):

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from dreamgym import build
 from dreamgym.cli.display import table
@@ -19,11 +21,23 @@ from dreamgym.types import Split, Task
 
 Spec = Annotated[str, typer.Argument(help="The environment, family/name?param=value.")]
 
+LINES = 10
+"""Columns that the lines of a table with three of them take."""
+
 
 def envs() -> None:
     """List the environments and what they need."""
+    console = Console()
     rows = [(item.spec, item.about, item.status) for item in catalogue()]
-    table(Console(), "Environments", ("spec", "what it is", "here"), rows)
+    # Tables cut their widest column first. Specs and commands are to be copied, so not them.
+    spec, _, status = (max(map(len, column)) for column in zip(*rows, strict=True))
+    if console.width >= spec + max(spec, status) + status + LINES:
+        table(console, "Environments", ("spec", "what it is", "here"), rows)
+        return
+    for name, about, state in rows:
+        console.print(name, style="bold", markup=False, highlight=False, soft_wrap=True)
+        console.print(Padding(Text(about), (0, 0, 0, 2)))
+        console.print(f"  {state}", style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 def tasks(

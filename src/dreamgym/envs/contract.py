@@ -15,6 +15,8 @@ from pydantic_core import PydanticSerializationError
 
 from dreamgym import codec
 from dreamgym.envs.bench import OTHER_SEED, SEED, Bench, Played, difference, follow, repeat
+from dreamgym.envs.spec import parse_spec
+from dreamgym.envs.world import open_world
 from dreamgym.errors import DreamGymError, EnvError, RecordError
 from dreamgym.types import (
     Action,
@@ -33,6 +35,7 @@ Check = Callable[[Bench], Awaitable[Verdict]]
 
 NONSENSE = ("frobnicate the xyzzy", "", "open\nthe \u201cdoor\u201d " + "very " * 200)
 """What no environment understands, as a language model may well write it."""
+NO_PARAMETER = "no-such-parameter"
 TRIED = 6
 """How many of an opening's admissible actions are tried."""
 REFUSED_SHARE = 0.75
@@ -94,6 +97,19 @@ async def unknown_tasks_are_refused(bench: Bench) -> Verdict:
     except DreamGymError:
         return True, ""
     return False, f"open() took the key '{task.key}'; raise an error that says what keys look like"
+
+
+async def unknown_parameters_are_refused(bench: Bench) -> Verdict:
+    """A mistyped parameter is an error, not another environment under the same rules."""
+    spec = parse_spec(bench.world.spec)
+    mistyped = str(replace(spec, params=(*spec.params, (NO_PARAMETER, "1"))))
+    async with open_world(mistyped, workers=1) as world:
+        try:
+            await world.tasks(Split.TRAIN)
+        except DreamGymError:
+            return True, ""
+    remedy = "read parameters with dreamgym.envs.spec.read_params(spec, defaults), also if none"
+    return False, f"?{NO_PARAMETER}=1 was ignored; {remedy}"
 
 
 async def starts_alike(bench: Bench) -> Verdict:
@@ -297,6 +313,7 @@ CHECKS: dict[str, Check] = {
     "tasks belong to their world": tasks_belong_here,
     "splits have no task in common": splits_are_apart,
     "unknown tasks are refused": unknown_tasks_are_refused,
+    "unknown parameters are refused": unknown_parameters_are_refused,
     "first states repeat": starts_alike,
     "episodes replay": replays_alike,
     "games share no state": games_share_nothing,

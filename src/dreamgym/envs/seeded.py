@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from dreamgym.envs.spec import EnvSpec
+from dreamgym.envs.spec import EnvSpec, Scalar, read_params
 from dreamgym.errors import ConfigError
 from dreamgym.protocols import Game
 from dreamgym.types import Opening, Split, Task
@@ -18,6 +18,7 @@ FIRST_SEED = MappingProxyType({Split.TRAIN: 0, Split.DEV: 10_000_000, Split.TEST
 LARGEST_SPLIT = 10_000_000
 COUNTS = MappingProxyType({Split.TRAIN: 1000, Split.DEV: 100, Split.TEST: 100})
 """How many tasks a split has unless told."""
+NO_PARAMS: Mapping[str, Scalar] = MappingProxyType({})
 
 
 def seeded_tasks(spec: str, split: Split, *, count: int) -> tuple[Task, ...]:
@@ -49,6 +50,7 @@ class SeededEngine:
         mapper: str = "as-is",
         entities: Callable[[Opening], Iterable[str]] = lambda opening: (),
         counts: Mapping[Split, int] = COUNTS,
+        params: Mapping[str, Scalar] = NO_PARAMS,
     ) -> None:
         """Keep what an engine needs to know.
 
@@ -59,7 +61,9 @@ class SeededEngine:
             mapper: Changes whenever the same state would be told in other words.
             entities: Names the things that an opening mentions, to measure what splits share.
             counts: How many tasks each split has.
+            params: What `read_params` read of the spec. A spec that has others is refused.
         """
+        read_params(spec, params)
         self._spec = str(spec)
         self._play = play
         self._version = version

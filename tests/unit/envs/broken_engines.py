@@ -92,7 +92,9 @@ class Tower:
 
     def __init__(self, spec: EnvSpec) -> None:
         self._spec = str(spec)
-        self._fault = str(read_params(spec, {"fault": ""})["fault"])
+        self._fault = dict(spec.params).get("fault", "")
+        if self._fault != "any parameter":
+            read_params(spec, {"fault": ""})
         self._listings = itertools.count()
 
     def tasks(self, split: Split) -> tuple[Task, ...]:

@@ -20,6 +20,7 @@ FAULTS = {
     "wrong split": ("tasks belong to their world", "was listed under train"),
     "shared keys": ("splits have no task in common", "'0' is a task of train and of dev"),
     "any key": ("unknown tasks are refused", "open() took the key 'no such key'"),
+    "any parameter": ("unknown parameters are refused", "read parameters with dreamgym.envs.spec"),
     "seeded start": ("first states repeat", "the first state belongs to the task"),
     "random start": ("first states repeat", "the first state belongs to the task"),
     "dice": ("episodes replay", "draw chance from the seed"),

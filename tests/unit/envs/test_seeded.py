@@ -6,7 +6,7 @@ import pytest
 
 from dreamgym.envs.registry import make_engine
 from dreamgym.envs.seeded import LARGEST_SPLIT, SeededEngine, read_seed, seeded_tasks
-from dreamgym.envs.spec import parse_spec
+from dreamgym.envs.spec import parse_spec, read_params
 from dreamgym.errors import ConfigError
 from dreamgym.protocols import Engine, Game
 from dreamgym.types import Split, Task
@@ -47,3 +47,11 @@ def test_splits_grow_without_meeting() -> None:
 def test_a_key_that_is_no_seed_of_its_split_is_refused(key: str) -> None:
     with pytest.raises(ConfigError, match="is no seed of the train split"):
         read_seed(Task("id", "x", key, Split.TRAIN))
+
+
+def test_parameters_that_nobody_reads_are_refused() -> None:
+    spec = parse_spec("py/misbehaving:make_engine?drawers=5")
+    with pytest.raises(ConfigError, match="unknown parameter 'drawers'"):
+        SeededEngine(spec, play, version="1")
+    params = read_params(spec, {"drawers": 3})
+    assert SeededEngine(spec, play, version="1", params=params).tasks(Split.DEV)
