@@ -100,6 +100,8 @@ def test_the_whole_way_killed_and_resumed(place, inside):
     page = (here / "report.html").read_text()
     assert "What came of it" in page and "before and after" in page
     assert "http://" not in page and "https://" not in page
+    dreamt = page.partition("Episodes to read")[2]
+    assert "in the dream" in dreamt and "class='why'" in dreamt and "it had seen" in dreamt
 
     made = {path: path.stat().st_mtime_ns for path in here.glob("*/result.json")}
     again = inside(*command[1:]).stdout

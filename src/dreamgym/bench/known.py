@@ -1,7 +1,7 @@
 """Cells on record: a file of what finished cells came to, which travels from machine to machine.
 
-A cell is known by the keys of its stages, that is by every command behind it. Which version of the
-software ran them is not part of that; it stands beside each cell, for people.
+A cell is known by the keys of its stages, that is by every command behind it. Which versions ran
+them is not part of that; they stand in each cell, for people, and so do notes that were added.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class KnownCells:
         self.found: dict[str, CellResult] = {}
         try:
             for row in read_json_lines(path) if path else ():
-                self.found[row["key"]] = _RESULT.validate_python(row["cell"])
+                cell = _RESULT.validate_python(row["cell"])
+                self.found[row["key"]] = replace(cell, note=row.get("note", cell.note))
         except (KeyError, TypeError, ValueError) as error:
             raise RecordError(
                 f"{path} has a line, the first after {len(self.found)} cells, that is not a cell "

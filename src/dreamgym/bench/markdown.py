@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from dreamgym.bench.predict import FIGURES
@@ -9,19 +10,17 @@ from dreamgym.bench.table import BenchTable, CellResult
 from dreamgym.eval.seeds import p_words
 
 
-def write_markdown(
-    table: BenchTable, *, command: str, versions: Mapping[str, str], failures: Mapping[str, str]
-) -> str:
+def write_markdown(table: BenchTable, *, command: str, failures: Mapping[str, str]) -> str:
     """Return the tables for people."""
     suite = table.suite
     lines = [
-        f"# {suite.name}", "", suite.about, "", f"`{command}`", "",
-        ", ".join(f"{name} {version}" for name, version in versions.items()), "",
-        "Success on held-out real tasks, mean over seeds with its 95 % t interval. Real "
-        "transitions: recorded before (offline), practised on (online); means over all cells of "
-        "the arm. Minutes are of all stages, those shared with other arms too, one thread each.",
+        f"# {suite.name}", "", suite.about, "", f"`{command}`", "", *made_with(table), "",
+        f"Success on {_judged_on(table)} per seed, mean over seeds with its 95 % t interval. "
+        "Real transitions: recorded before (offline), practised on (online); means over all cells "
+        "of the arm. Minutes are of all stages, those shared with other arms too, one thread each.",
         "",
         *_success_table(table), "",
+        *_notes(table),
         *_by_seed(table),
     ]  # fmt: skip
     compared = _comparisons(table)
@@ -37,6 +36,29 @@ def write_markdown(
         lines += [f"Not finished, in no figure: {names}.", ""]
     lines += [f"- {name} failed: {why}" for name, why in failures.items()]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def made_with(table: BenchTable) -> list[str]:
+    """Return what the cells were run with, the most common first, a line each."""
+    found = Counter(cell.packages for cell in table.cells if cell.success is not None)
+    if len(found) == 1 and "" not in found:
+        return [f"Run with {next(iter(found))}."]
+    return [
+        f"- {count} cells run with {packages or 'packages that the record does not name'}"
+        for packages, count in found.most_common()
+    ]
+
+
+def _judged_on(table: BenchTable) -> str:
+    counts = sorted({cell.episodes for cell in table.cells if cell.episodes})
+    words = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else "".join(map(str, counts))
+    return f"{words} held-out real tasks".lstrip()
+
+
+def _notes(table: BenchTable) -> list[str]:
+    """Return what is to be known of cells besides their figures, each note once."""
+    found = Counter(cell.note for cell in table.cells if cell.success is not None and cell.note)
+    return [*(f"- Of {count} cells: {note}." for note, count in found.items()), ""] if found else []
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -130,7 +152,8 @@ def _ratios(table: BenchTable) -> list[str]:
         for env in table.suite.envs:
             found = table.ratio(algo, env)
             if found is not None:
-                lines.append(_row([algo, env, f"{found[0]:.1f}", f"{found[1]:.1f}"]))
+                least = "not on record" if found[1] is None else f"{found[1]:.1f}"
+                lines.append(_row([algo, env, f"{found[0]:.1f}", least]))
     if not lines:
         return []
     head = ["algorithm", "in", "mean", "least of all seeds"]

@@ -5,26 +5,41 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
+from dreamgym.bench.looks import looks_section
 from dreamgym.bench.suite import Suite
 from dreamgym.bench.suites import TO
 from dreamgym.bench.table import BenchTable
 from dreamgym.eval.seeds import Spread, p_words
 from dreamgym.page import interval_bar, note, section, table
 from dreamgym.report import read_run, report_page
+from dreamgym.report.examples import LookUp, no_references
 from dreamgym.report.record import BY_TRIAL
 
 
-def suite_page(found: BenchTable, root: Path) -> str:
-    """Return the whole page."""
+def suite_page(
+    found: BenchTable, root: Path, *, made: str = "", look_up: LookUp = no_references
+) -> str:
+    """Return the whole page.
+
+    Args:
+        found: the figures.
+        root: where the stages' folders are; of those that are there, curves and episodes are shown.
+        made: plain words: the command, and what it ran with.
+        look_up: finds the references that a dream was shown.
+    """
     suite = found.suite
     runs = [read_run(stage.folder(root)) for stage in suite.stages if stage.finished(root)]
     trained = [run for run in runs if run.kind == BY_TRIAL]
     return report_page(
         trained,
         title=f"Bench {suite.name}",
-        extra=(_arms(found), _comparisons(found), _predictors(found)),
+        extra=(
+            _arms(found), looks_section(found), _comparisons(found), _predictors(found),
+            section("Made by", note(made)) if made else "",
+        ),
         names=_names(suite, root),
-    )
+        look_up=look_up,
+    )  # fmt: skip
 
 
 def _names(suite: Suite, root: Path) -> dict[Path, str]:

@@ -43,6 +43,12 @@ class CellResult:
     """What its dream's audit found, where the suite asks for it."""
     gate: str = ""
     """Whether that audit opened the gate: `open`, `shut`, or nothing where none was asked for."""
+    packages: str = ""
+    """What the evaluation was run with; nothing where it was not written down."""
+    averaged: bool = False
+    """Whether transitions and seconds are means over the arm's seeds: its own are not on record."""
+    note: str = ""
+    """What else there is to know of it."""
 
     @property
     def rise(self) -> float | None:
@@ -127,17 +133,21 @@ class BenchTable:
             found.append(Needed(cell, online, seconds))
         return found
 
-    def ratio(self, algo: str, env: str) -> tuple[float, float] | None:
+    def ratio(self, algo: str, env: str) -> tuple[float, float | None] | None:
         """Return how many online transitions real practice had for each of sim-to-real.
 
-        The ratio of means over seeds, and the least over seeds that have both.
+        The ratio of means over seeds, and the least over seeds that have both, if counts are known
+        of each.
         """
-        real = {cell.seed: cell.online for cell in self.of(f"{algo}-real", env)}
-        s2r = {cell.seed: cell.online for cell in self.of(f"{algo}-s2r", env) if cell.online}
+        real = {cell.seed: cell for cell in self.of(f"{algo}-real", env)}
+        s2r = {cell.seed: cell for cell in self.of(f"{algo}-s2r", env) if cell.online}
         both = [(real[seed], s2r[seed]) for seed in s2r if seed in real]
         if not both:
             return None
-        return sum(r for r, _ in both) / sum(s for _, s in both), min(r / s for r, s in both)
+        mean = sum(one.online for one, _ in both) / sum(two.online for _, two in both)
+        if any(cell.averaged for pair in both for cell in pair):
+            return mean, None
+        return mean, min(one.online / two.online for one, two in both)
 
     @property
     def predictors(self) -> list[Predictor]:
@@ -271,4 +281,5 @@ def _judged(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
         evaluation=sum(counts("evaluation")) + looked_at + int(judged.of("transitions") or 0),
         seconds=round(sum(took(stage, run) for stage, run in every.items()), 1),
         looks=tuple(looks),
+        packages=str(judged.about.get("packages", "")),
     )

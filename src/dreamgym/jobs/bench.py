@@ -9,10 +9,11 @@ from pathlib import Path
 from dreamgym import __version__
 from dreamgym.bench import BenchTable, Suite, make_table, run_suite
 from dreamgym.bench.known import KnownCells
-from dreamgym.bench.markdown import write_markdown
+from dreamgym.bench.markdown import made_with, write_markdown
 from dreamgym.bench.page import suite_page
 from dreamgym.bench.run import Standing
 from dreamgym.files import write_atomically
+from dreamgym.jobs.report import find_references
 from dreamgym.runs import RunDir
 from dreamgym.runs.versions import installed_versions
 
@@ -62,9 +63,10 @@ async def run_bench(
 
     failures = await run_suite(known.missing(suite), root, jobs=jobs, on_change=changed)
     table, versions = make_table(suite, root, known.found), installed_versions()
-    markdown = write_markdown(table, command=command, versions=versions, failures=failures)
+    markdown = write_markdown(table, command=command, failures=failures)
     write_atomically(run.path / TABLE, markdown)
-    write_atomically(run.path / PAGE, suite_page(table, root))
+    made = " ".join([command, *made_with(table)])
+    write_atomically(run.path / PAGE, suite_page(table, root, made=made, look_up=find_references))
     run.result(
         {
             "command": "bench",

@@ -68,7 +68,7 @@ def _learning(config: RunConfig, root: Path) -> tuple[Stage, ...]:
     algo = config.train.algo if config.train.algo != "sft" else "grpo"
     learner = replace(config, train=replace(config.train, algo=algo))
     # A third real step could pay for few groups only; those, at full rate, were seen to do harm.
-    onwards = rl.after_a_dream(rl.real_steps or 2)
+    onwards = rl.after_a_dream(rl.real_steps or 2, continued=rl.cooldown_steps > 0)
     return (
         Stage("dreamt", "learn by trial in the dream", "rl",
               replace(learner, rl=replace(rl, then_real=0, switch_step=0),

@@ -22,6 +22,7 @@ from dreamgym.jobs.enrich import GrowingMemory
 from dreamgym.jobs.familiar import familiar
 from dreamgym.jobs.gate import check_world_gate
 from dreamgym.jobs.practice import Grounds, make_probe, open_grounds
+from dreamgym.jobs.samples import EPISODES, with_samples
 from dreamgym.jobs.train import save_policy
 from dreamgym.jobs.trainee import CHECKPOINTS, load_start, make_trainee
 from dreamgym.jobs.watch import make_watch
@@ -37,6 +38,8 @@ from dreamgym.train.transfer import SwitchRule, WatchRule
 
 BEST = "best"
 """The folder, inside the run, of the policy that looks at reality found best."""
+SAMPLED_EVERY = 10
+"""Steps between those of which episodes are kept, where there are no looks to keep time by."""
 MEMORY = "memory.sqlite"
 """Inside the run: what a dream remembers with that remembers what is dreamt."""
 OnRow = Callable[[Progress, dict[str, float]], None]
@@ -77,8 +80,7 @@ async def run_rl(
         grounds = await open_grounds(
             config, card.env, real, stack, own=run.store_path, server=server, on_event=run.event
         )
-        if wanted.enrich:
-            grounds = _enriched(grounds, run, stack)
+        grounds = _kept(grounds, config, run, stack)
         trainee = make_trainee(config, policy, card, llm)
         probe = await make_probe(config, real, card, llm) if real and wanted.eval_every else None
         watch: Watch | None = None
@@ -124,6 +126,19 @@ def _server(config: RunConfig, run: RunDir, stack: AsyncExitStack) -> StackedLLM
     server = build.make_llm(config.llm, folder=run.path, listeners=(run.event,))
     stack.push_async_callback(server.close)
     return server
+
+
+def _kept(grounds: Grounds, config: RunConfig, run: RunDir, stack: AsyncExitStack) -> Grounds:
+    """Return the grounds with all that is kept of practice: to dream with, and to be read."""
+    if config.rl.enrich:
+        grounds = _enriched(grounds, run, stack)
+    folder, then = run.path / EPISODES, grounds.then
+    every = config.rl.eval_every or SAMPLED_EVERY
+    return replace(
+        grounds,
+        practice=with_samples(grounds.practice, folder, every=every),
+        then=with_samples(then, folder, every=1) if then else None,
+    )
 
 
 def _enriched(grounds: Grounds, run: RunDir, stack: AsyncExitStack) -> Grounds:

@@ -72,5 +72,6 @@ white-space:pre-wrap;overflow-wrap:anywhere}
 --c0:#1f4fa0;--c1:#c2410c;--c2:#0f7a5f;--c3:#7b2fb7;--c4:#8a6a00;--c5:#b0144f;--c6:#3a5462;
 --c7:#4f6b1a}body{font-size:11pt}
 tr,svg,figure,.tile,.turn{break-inside:avoid}h2,h3{break-after:avoid}section{border:0;padding:0}main{max-width:none}
-.plots{grid-template-columns:1fr 1fr}.wide{overflow:visible}}
+.plots{grid-template-columns:1fr 1fr}.wide{overflow:visible}
+article details::details-content{content-visibility:visible;block-size:auto}}
 """

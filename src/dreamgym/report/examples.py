@@ -43,16 +43,21 @@ def tasks_section(runs: Sequence[RunRecord]) -> str:
         )
     if not parts:
         return ""
-    words = "Four synthetic tasks and the six of highest value, as they stood at the end."
+    words = (
+        "Four synthetic tasks and the six of highest value, as they stood at the end, each with "
+        "its goal and its first state."
+    )
     return section("Tasks of the curriculum", note(words), *parts)
 
 
 def _task_row(row: Mapping[str, Any]) -> tuple[str, ...]:
     value = row.get("value")
-    words = str(row.get("goal") or row["id"])
+    first = _short(str(row.get("first_state", "")).replace("\n", " · "))
+    parents = ", ".join(str(one).rpartition("#")[2] for one in row.get("parents", ()))
     return (
-        escape(words if len(words) < 160 else words[:157] + "..."),
-        escape(str(row.get("source", ""))),
+        escape(_short(str(row.get("goal") or row["id"])))
+        + (f"<br><span class='ci'>{escape(first)}</span>" if first else ""),
+        escape(str(row.get("source", "")) + (f", like {parents}" if parents else "")),
         "" if value is None else f"{value:.3f}",
         str(row.get("visits", "")),
         str(row.get("wins", "")),
@@ -60,16 +65,24 @@ def _task_row(row: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _short(words: str) -> str:
+    return words if len(words) < 160 else words[:157] + "..."
+
+
 def episodes_section(runs: Sequence[RunRecord], *, look_up: LookUp = no_references) -> str:
-    """Return, of each run that keeps episodes, one that was won and one that was not."""
-    parts = [
-        _episode(run, one, look_up)
-        for run in runs
-        for one in choose_examples(read_episodes(run))
-    ]  # fmt: skip
+    """Return, of each run that kept episodes, one that was not won and one that was."""
+    parts = []
+    for run in runs:
+        chosen = choose_examples(read_episodes(run))
+        wanted = [name for one in chosen for step in one.steps for name in shown_of(step)]
+        known = look_up(run, wanted) if wanted else {}
+        parts += [_episode(run, one, known) for one in chosen]
     if not parts:
         return ""
-    words = "The first that was won and the first that was not, of each run that kept its episodes."
+    words = (
+        "Of each run that kept episodes, in the dream and for real: the first that was not won and "
+        "the last that was."
+    )
     return section("Episodes to read", note(words), *parts)
 
 
@@ -81,20 +94,26 @@ def read_episodes(run: RunRecord) -> Iterator[Trajectory]:
 
 
 def choose_examples(episodes: Iterator[Trajectory]) -> list[Trajectory]:
-    """Return the first episode that was won and the first that was not."""
-    found: dict[tuple[Source, bool], Trajectory] = {}
+    """Return the first episode that was not won and the last that was, of each world."""
+    lost: dict[Source, Trajectory] = {}
+    won: dict[Source, Trajectory] = {}
     for one in episodes:
         if one.error is None and one.steps:
-            found.setdefault((one.provenance.source, one.success), one)
-        if len(found) == 2 * len(Source):
-            break
-    return list(found.values())
+            source = one.provenance.source
+            if one.success:
+                won[source] = one
+            else:
+                lost.setdefault(source, one)
+    return [kept[source] for source in Source for kept in (lost, won) if source in kept]
 
 
-def _episode(run: RunRecord, one: Trajectory, look_up: LookUp) -> str:
+def shown_of(step: Step) -> tuple[str, ...]:
+    """Return the references of a step that there is room for."""
+    return step.references[:2]
+
+
+def _episode(run: RunRecord, one: Trajectory, known: Mapping[str, Transition]) -> str:
     outcome = "<b class='won'>won</b>" if one.success else "<b class='lost'>not won</b>"
-    wanted = [name for step in one.steps for name in step.references[:2]]
-    known = look_up(run, wanted) if wanted else {}
     turns = "".join(_turn(number, step, known) for number, step in enumerate(one.steps, start=1))
     where = "in the dream" if one.provenance.source is Source.DREAM else "for real"
     return (
@@ -119,7 +138,7 @@ def _turn(number: int, step: Step, known: Mapping[str, Transition]) -> str:
     ]  # fmt: skip
     chips = "".join(f"<span class='chip'>{flag}</span>" for flag in flags)
     why = f"<p class='why'>{escape(step.reasoning)}</p>" if step.reasoning else ""
-    shown = [known[name] for name in step.references[:2] if name in known]
+    shown = [known[name] for name in shown_of(step) if name in known]
     seen = "".join(
         f"<p class='why'>after “{escape(one.action)}” it had seen:</p>"
         f"<pre>{escape(one.next_state)}</pre>"

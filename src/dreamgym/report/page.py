@@ -61,7 +61,8 @@ def report_page(
         evaluation_section(runs),
         course_section("How learning went", "One point per step.", COURSE, trials),
         *(supervised_section(kind, groups) for kind in ("dpo", "sft", "fit")),
-        episodes_section(runs, look_up=look_up),
+        # Of other seeds there is the same to read.
+        episodes_section([group.runs[0] for group in groups], look_up=look_up),
         _settings(runs) if runs else "",
     ]
     return document(title, parts)

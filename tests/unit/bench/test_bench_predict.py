@@ -101,7 +101,7 @@ def test_the_table_tells_of_each_dream_and_which_figure_goes_with_the_rise(tmp_p
     assert [cell.gate for cell in table.cells] == ["shut"] * 2 + ["open"] * 3
     assert table.rises("shut", "e").mean == pytest.approx(0.05)
     assert table.rises("open", "e").mean == pytest.approx(0.3)
-    told = write_markdown(table, command="c", versions={}, failures={})
+    told = write_markdown(table, command="c", failures={})
     assert "| e | exact | 1.00 | 1.00 to 1.00 | 5 |" in told
     assert "| e | recall |  |  | 5 |" in told
     steps, policy = "0.000 | 0.900 | 0.990 | 0.950", "1.000 | 1.000 | 0.000 | 0.100 | 0.020"

@@ -10,6 +10,7 @@ import pytest
 
 from dreamgym.bench import Cell, Stage, Suite, make_suite, make_table, run_suite
 from dreamgym.bench.known import KnownCells
+from dreamgym.bench.looks import curve, minutes, online
 from dreamgym.bench.markdown import write_markdown
 from dreamgym.bench.page import suite_page
 from dreamgym.bench.run import seconds_left
@@ -63,7 +64,8 @@ def leave(out, words):
         result |= {"real_transitions": {"offline": 90, "online": 0}}
     algo = "grpo" if "grpo" in words else "sft"
     (out / "config.toml").write_text(f'seed = {seed}\n[train]\nalgo = "{algo}"\n')
-    (out / "run.json").write_text(json.dumps({"command": f"dreamgym {words[0]}"}))
+    about = {"command": f"dreamgym {words[0]}", "packages": "torch 2"}
+    (out / "run.json").write_text(json.dumps(about))
     (out / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (out / "result.json").write_text(json.dumps(result))
 
@@ -140,7 +142,7 @@ def test_a_stage_that_fails_takes_only_its_own_with_it(suite, tmp_path):
     table = make_table(suite, tmp_path)
     assert [cell.success is None for cell in table.cells if cell.arm == "grpo-dream"] == [True] * 3
     assert len(table.of("grpo-real")) == 3
-    told = write_markdown(table, command="c", versions={"python": "3"}, failures=failures)
+    told = write_markdown(table, command="c", failures=failures)
     assert "Not finished, in no figure: grpo-dream in coin8, seed 0" in told
     assert "| grpo-dream | none | 0 |" in told
 
@@ -202,7 +204,7 @@ def test_the_table_by_hand(suite, tmp_path):
     assert (needed.ended, needed.level, needed.online, needed.seconds) == (dreamt, 1.0, 1600.0, 5.0)
     assert needed.times is None, "what took none cannot be multiplied"
     assert replace(needed, ended=replace(dreamt, online=100)).times == 16.0
-    told = write_markdown(table, command="dreamgym bench", versions={"torch": "2"}, failures={})
+    told = write_markdown(table, command="dreamgym bench", failures={})
     assert "| start | 0.300 [0.052, 0.548] | 3 | 300 | 0 |" in told
     assert "| arm | in | seed 0 | seed 1 | seed 2 |" in told
     assert "| start | coin8 | 0.200 | 0.300 | 0.400 |" in told
@@ -214,6 +216,8 @@ def test_the_table_by_hand(suite, tmp_path):
     curves = page.partition("Success over training")[2]
     assert "grpo-dream</" in curves, "trainings are called by their arms"
     assert "grpo in a dream" not in curves
+    assert "coin8: real success by online real transitions" in page
+    assert "coin8: real success by minutes" in page
 
 
 def test_how_much_more_real_practice_was_given_by_hand():
@@ -227,8 +231,43 @@ def test_how_much_more_real_practice_was_given_by_hand():
     # Seed 2 never came to practise for real: nothing to compare.
     assert table.ratio("grpo", "coin8") == (50_000 / 2_600, 12.5)
     assert table.ratio("ppo", "coin8") is None
-    told = write_markdown(table, command="c", versions={}, failures={})
+    told = write_markdown(table, command="c", failures={})
     assert "| grpo | coin8 | 19.2 | 12.5 |" in told
+    means = BenchTable(suite, tuple(replace(cell, averaged=True) for cell in cells))
+    assert means.ratio("grpo", "coin8") == (50_000 / 2_600, None), "of no seed is it known"
+    told = write_markdown(means, command="c", failures={})
+    assert "| grpo | coin8 | 19.2 | not on record |" in told
+
+
+def test_success_on_the_way_by_hand():
+    cells = [
+        CellResult("e", "a", 0, 0.5, seconds=700.0, looks=((0, 0.2, 10.0), (900, 0.6, 100.0))),
+        CellResult("e", "a", 1, 0.5, seconds=1300.0, looks=((0, 0.4, 10.0), (700, 0.8, 100.0))),
+        CellResult("e", "a", 2, 0.5),
+    ]
+    bought = curve(cells, online)
+    assert [(point.x, round(point.mean, 3)) for point in bought] == [(0.0, 0.3), (800.0, 0.7)]
+    assert bought[0].low == 0.0 and bought[1].high == 1.0, "no share lies outside"
+    # Ten and twenty minutes went before the first of them practised for a second.
+    first, last = curve(cells, minutes)
+    assert (first.x, last.x) == pytest.approx((15 + 1 / 6, 15 + 100 / 60))
+    longer = replace(cells[0], looks=(*cells[0].looks, (1800, 0.9, 200.0)))
+    assert len(curve([longer, cells[1]], online)) == 2, "where one seed is alone there is no mean"
+    assert curve(cells[2:], online) == ()
+
+
+def test_a_table_says_what_ran_its_cells_and_what_was_noted(tmp_path):
+    suite = make_suite("table1", envs=["coin8"], arms=["start"], seeds=range(3))
+    cells = [CellResult(one.env, one.arm, one.seed, 0.5, 200) for one in suite.cells]
+    same = tuple(replace(cell, packages="torch 2") for cell in cells)
+    told = write_markdown(BenchTable(suite, same), command="c", failures={})
+    assert "\nRun with torch 2.\n" in told
+    assert "Success on 200 held-out real tasks per seed" in told
+    mixed = (replace(cells[0], note="by hand", episodes=100), *same[1:])
+    told = write_markdown(BenchTable(suite, mixed), command="c", failures={})
+    assert "- 2 cells run with torch 2\n- 1 cells run with packages that the record" in told
+    assert "Success on 100 to 200 held-out" in told
+    assert "- Of 1 cells: by hand.\n" in told
 
 
 def test_one_seed_has_no_interval_and_no_test(tmp_path):
@@ -287,6 +326,10 @@ def test_cells_on_record_are_not_run_again_on_another_machine(suite, tmp_path):
     told, straight = make_table(suite, there, again.found), make_table(suite, whole)
     assert [cell.success for cell in told.cells] == [cell.success for cell in straight.cells]
     assert [cell.looks for cell in told.cells] == [cell.looks for cell in straight.cells]
+    assert {cell.packages for cell in told.cells} == {"torch 2"}
+    line = json.loads(file.read_text().splitlines()[0])
+    file.write_text(json.dumps(line | {"note": "looked at"}) + "\n")
+    assert next(iter(KnownCells(file).found.values())).note == "looked at"
 
 
 def test_a_known_cell_bears_the_name_of_the_column_it_is_asked_for(tmp_path):

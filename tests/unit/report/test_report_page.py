@@ -5,11 +5,13 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from made_runs import make_audit, make_evaluation, make_fit, make_run, make_trial
+from made_runs import make_audit, make_episode, make_evaluation, make_fit, make_run, make_trial
 
+from dreamgym import codec
 from dreamgym.errors import RunDirError
 from dreamgym.report import read_run, report_page
 from dreamgym.report.groups import group_runs
@@ -29,7 +31,8 @@ def runs(tmp_path_factory):
         found.append(make_trial(root / f"real-{seed}", seed=seed, top=0.9))
     found += [make_evaluation(root / "<judged>"), make_fit(root / "fitted")]
     found += [make_fit(root / kind, kind=kind) for kind in ("sft", "dpo")]
-    row = {"id": "t", "source": "dream", "state": "active", "value": 0.2, "goal": "a <goal>"}
+    row = {"id": "t", "source": "dream", "state": "active", "value": 0.2, "goal": "a <goal>",
+           "first_state": "hall\n<rug>", "parents": ["e#train-7"]}  # fmt: skip
     (found[0] / "tasks.jsonl").write_text(json.dumps(row) + "\n")
     return [read_run(path) for path in found]
 
@@ -67,7 +70,7 @@ def test_every_tag_is_closed_and_nothing_is_fetched(runs):
 
 def test_names_cannot_write_the_page(runs):
     page = report_page(runs, title="a <h9>")
-    for name in ("<judged>", "<coin>", "<goal>", "<h9>"):
+    for name in ("<judged>", "<coin>", "<goal>", "hall · <rug>", "<h9>"):
         assert html.escape(name) in page
         assert name not in page
 
@@ -129,6 +132,7 @@ def test_every_kind_of_run_has_its_part(runs):
         assert words in page, words
     assert "27,000" in page
     assert "21,724" in page
+    assert "dream, like train-7" in page, "where a synthetic task comes from"
 
 
 def test_a_run_that_is_not_finished_is_told_and_not_counted(tmp_path):
@@ -201,6 +205,34 @@ def test_a_browser_shows_it_without_scrolling_sideways(runs, tmp_path, width, da
     assert seen["headings"] >= 10
     lightness = sum(map(int, re.findall(r"\d+", seen["ink"])[:3]))
     assert (lightness > 380) == dark
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+def test_episodes_that_are_folded_on_a_screen_are_printed(tmp_path):
+    judged = make_evaluation(tmp_path / "judged")
+    episodes = [make_episode(str(n), won=n > 0) for n in range(2)]
+    long = [replace(one, steps=one.steps * 30) for one in episodes]
+    codec.write_lines(judged / "episodes.jsonl", long)
+    page = report_page([read_run(judged)])
+    unfolds = "article details::details-content{content-visibility:visible;block-size:auto}"
+    assert unfolds in page
+    assert pages_of(page, tmp_path / "whole") > 2 * pages_of(
+        page.replace(unfolds, ""), tmp_path / "folded"
+    )
+
+
+def pages_of(page, folder):
+    """Print a page, and count what comes out."""
+    folder.mkdir()
+    (folder / "page.html").write_text(page)
+    subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer",
+         f"--user-data-dir={folder / 'profile'}", f"--print-to-pdf={folder / 'page.pdf'}",
+         (folder / "page.html").as_uri()],
+        capture_output=True, timeout=300, check=True,
+    )  # fmt: skip
+    return len(re.findall(rb"/Type /Page\b", (folder / "page.pdf").read_bytes()))
 
 
 def test_a_page_without_runs_says_so():
