@@ -67,6 +67,10 @@ COIN8 = Place(
     "coin8", "twx/coin?numLocations=8&includeDoors=0", 15, 20, tasks=200, episodes=1000,
     own=1000, demos=3, clone_steps=10, fit_steps=400, shortest=6, lengths=(12.0, 15.5),
 )  # fmt: skip
+COIN5 = Place(
+    "coin", "twx/coin?numLocations=5&includeDoors=0", 20, own=0, clone=(), shortest=3,
+    lengths=(7.0, 10.0),
+)  # fmt: skip
 PLACES = {
     one.name: one
     for one in (
@@ -95,10 +99,9 @@ PLACES = {
             clone=(*KNOWN, *NAMED), fit=("fit.ending_share=0.15", *POINTING), groups=8,
             rate=1.5e-4, practice=STRICT, shortest=5, lengths=(16.0, 28.0),
         ),
-        Place(
-            "coin", "twx/coin?numLocations=5&includeDoors=0", 20, own=0, clone=(), shortest=3,
-            lengths=(7.0, 10.0),
-        ),
+        COIN5,
+        # Whoever learns there reads what those read who come from `coin8-marks`.
+        replace(COIN5, name="coin-marks", clone=(*KNOWN, "policy.mark_actions=true")),
         Place(
             "cook",
             "twx/cookingworld?numLocations=3&numIngredients=2&numDistractorItems=2&includeDoors=0",

@@ -90,7 +90,7 @@ TRANSFER: Makers = {
     "sft-there": home_arm(sft_arm()),
 }
 CROSSINGS = {
-    "coin8-marks": ("coin8-marks", "coin", "map"),
+    "coin8-marks": ("coin8-marks", "coin-marks", "map"),
     "coin8": ("coin8", "coin", "map"),
     "map": ("map", "coin8", "coin"),
 }
