@@ -147,7 +147,7 @@ class Embedder(Protocol):
 
 
 class Retriever(Protocol):
-    """Finds the past steps most like the one at hand (paper, section 2)."""
+    """Finds the past steps most like the one at hand (the paper's Eq. 4)."""
 
     def search(
         self, state: str, action: str, *, k: int, exclude_trajectory: str | None = None

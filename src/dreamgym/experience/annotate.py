@@ -1,4 +1,4 @@
-"""Reasoning for recorded steps: why an action leads to its next state (paper, section 1.4).
+"""Reasoning for recorded steps: why an action leads to its next state (the paper's App. C.1).
 
 Two annotators. The rule-based one explains the difference between the two states in a few fixed
 words, for small models and for when no language model is at hand. The teacher is a language model

@@ -1,4 +1,4 @@
-"""The experience model (paper, section 1.3): values in, a prediction out. It keeps no state.
+"""The experience model (the paper's Eq. 4): values in, a prediction out. It keeps no state.
 
 Memory, ledger and references are the world's affair and come in as arguments. A reply that cannot
 be had, or not be read after its retries, raises; nothing is ever made up in its place.

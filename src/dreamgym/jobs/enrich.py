@@ -1,4 +1,4 @@
-"""A dream that remembers what is dreamt in it (paper, section 2): its memory grows by every step.
+"""A dream that remembers what is dreamt in it, as the paper's replay buffer grows by every step.
 
 References may then come from the policy's own dreamt episodes. What is on record of a task, the
 places that are told verbatim, stays what was really seen.

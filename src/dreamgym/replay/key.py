@@ -1,4 +1,4 @@
-"""The retrieval key phi(s, a): one unit vector for a state and an action (paper, section 2).
+"""The retrieval key phi(s, a): one unit vector for a state and an action (in the paper's Eq. 4).
 
 The paper compares steps by the cosine of phi(s, a) for any encoder phi. Here a text embedder's
 vectors e(s) and e(a) are joined as `normalise(e(s) + w * R e(a))`, with R a fixed orthogonal map

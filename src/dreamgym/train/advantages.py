@@ -81,7 +81,7 @@ def gae(
     gamma: tuple[float, float],
     lam: tuple[float, float],
 ) -> Floats:
-    """Return the generalised advantage of every action token of an episode (paper, section 4.1).
+    """Return the generalised advantage of every action token of an episode (the paper's for PPO).
 
     The tokens of all actions form one chain; what the environment said between two actions is no
     step of it. Along the chain A = delta + gamma lam A', with delta = r + gamma V' - V.

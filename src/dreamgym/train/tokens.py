@@ -215,7 +215,7 @@ Rewarding = Callable[[Trajectory], tuple[float, ...]]
 
 
 def outcome_rewards(trajectory: Trajectory) -> tuple[float, ...]:
-    """Return 1 for the last turn of a success and 0 for all others (paper, section 1.3)."""
+    """Return 1 for the last turn of a success and 0 for all others (the paper's outcome reward)."""
     last = len(trajectory.steps) - 1
     return tuple(float(trajectory.success and n == last) for n in range(last + 1))
 
