@@ -31,6 +31,7 @@ def show_example(console: Console, example: Example) -> None:
     """Print one task as it was played before and after."""
     from dreamgym.jobs.demo_result import short_script
 
+    console.print("One task before and after; one that was learnt was picked, if there is any.")
     for when, one in (("before", example.before), ("after the dream", example.after)):
         won = "achieved" if one.success else "not achieved"
         lines = [f"> {action}\n  {page[:LONGEST]}" if action else page[:LONGEST]
