@@ -67,6 +67,13 @@ COIN8 = Place(
     "coin8", "twx/coin?numLocations=8&includeDoors=0", 15, 20, tasks=200, episodes=1000,
     own=1000, demos=3, clone_steps=10, fit_steps=400, shortest=6, lengths=(12.0, 15.5),
 )  # fmt: skip
+MAP6 = Place(
+    "map",
+    "twx/mapreader?numLocations=6&maxDistanceApart=3&maxDistractorItemsPerLocation=1"
+    "&includeDoors=0",
+    15, 25, tasks=200, episodes=1000, own=1000, demos=3, clone_steps=13, fit_steps=400,
+    clone=(*KNOWN, *NAMED), shortest=6, lengths=(14.5, 20.0),
+)  # fmt: skip
 COIN5 = Place(
     "coin", "twx/coin?numLocations=5&includeDoors=0", 20, own=0, clone=(), shortest=3,
     lengths=(7.0, 10.0),
@@ -79,12 +86,10 @@ PLACES = {
             COIN8, name="coin8-marks", clone_steps=7, clone=(*KNOWN, "policy.mark_actions=true")
         ),
         COIN8,
-        Place(
-            "map",
-            "twx/mapreader?numLocations=6&maxDistanceApart=3&maxDistractorItemsPerLocation=1"
-            "&includeDoors=0",
-            15, 25, tasks=200, episodes=1000, own=1000, demos=3, clone_steps=13, fit_steps=400,
-            clone=(*KNOWN, *NAMED), shortest=6, lengths=(14.5, 20.0),
+        MAP6,
+        replace(
+            MAP6, name="map-marks",
+            clone=(*KNOWN, *NAMED, "policy.mark_tried=true", "policy.window=0"),
         ),
         Place(
             # In one room, 61 test tasks are all that share no first state with training.

@@ -161,7 +161,7 @@ def test_policies_are_judged_elsewhere():
     there = cells["coin8-marks->map", "grpo-dream"]
     assert after(there.last.command(ROOT), "--env") == PLACES["map"].spec
     trained = next(one for one in there.stages if one.name == "coin8-marks-0/grpo-dream")
-    elsewhere = cells["coin8-marks->coin", "grpo-dream"]
+    elsewhere = cells["coin8-marks->coin-marks", "grpo-dream"]
     assert trained in elsewhere.stages, "learnt once, judged everywhere"
     own = cells["coin8-marks->map", "start-there"]
     assert own.last == cells["map->map", "start"].last
