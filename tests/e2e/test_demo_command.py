@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -101,7 +102,10 @@ def test_the_whole_way_killed_and_resumed(place, inside):
     assert "What came of it" in page and "before and after" in page
     assert "http://" not in page and "https://" not in page
     dreamt = page.partition("Episodes to read")[2]
-    assert "in the dream" in dreamt and "class='why'" in dreamt and "it had seen" in dreamt
+    assert "· in the dream ·" in dreamt and "it had seen" in dreamt
+    assert re.search(r"<p class='why'>(?!after )", dreamt), "with the dream's reasoning"
+    real = [json.loads(line) for file in (here / "real/episodes").iterdir() for line in file.open()]
+    assert {one["provenance"]["source"] for one in real} == {"dream", "real"}
 
     made = {path: path.stat().st_mtime_ns for path in here.glob("*/result.json")}
     again = inside(*command[1:]).stdout

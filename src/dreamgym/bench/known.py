@@ -29,8 +29,8 @@ class KnownCells:
         self.found: dict[str, CellResult] = {}
         try:
             for row in read_json_lines(path) if path else ():
-                cell = _RESULT.validate_python(row["cell"])
-                self.found[row["key"]] = replace(cell, note=row.get("note", cell.note))
+                cell = row["cell"] | ({"note": row["note"]} if "note" in row else {})
+                self.found[row["key"]] = _RESULT.validate_python(cell)
         except (KeyError, TypeError, ValueError) as error:
             raise RecordError(
                 f"{path} has a line, the first after {len(self.found)} cells, that is not a cell "

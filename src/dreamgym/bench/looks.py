@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dreamgym.bench.suites import TO
 from dreamgym.bench.table import BenchTable, CellResult
 from dreamgym.eval.seeds import across_seeds
 from dreamgym.page import Point, Series, curve_plot, legend, note, section
@@ -22,7 +23,11 @@ def online(cell: CellResult, look: int) -> float:
 
 
 def minutes(cell: CellResult, look: int) -> float:
-    """Return the minutes of everything until then: of records, fits and audits, too."""
+    """Return the minutes of everything until then: of records, fits and audits, too.
+
+    What is not practice is counted before it, all of it: also the evaluation that comes after, and
+    attempts of stages that were cut off.
+    """
     before = max(0.0, cell.seconds - cell.looks[-1][2])
     return (before + cell.looks[look][2]) / 60
 
@@ -30,13 +35,16 @@ def minutes(cell: CellResult, look: int) -> float:
 def looks_section(found: BenchTable) -> str:
     """Return a picture of each kind for every environment where looks are known of some arms."""
     drawn, shown = [], dict[str, Series]()
-    for env in found.suite.envs:
+    homes = [env for env in found.suite.envs if len(set(env.split(TO))) == 1]
+    for env in homes:  # Looks are of where a policy learns, wherever it is judged later.
         arms = [arm for arm in found.suite.arms if any(one.looks for one in found.of(arm, env))]
         for words, place in (("online real transitions", online), ("minutes", minutes)):
             curves = [
                 Series(arm, curve(found.of(arm, env), place), found.suite.arms.index(arm))
                 for arm in arms
             ]
+            if not any(point.x for one in curves for point in one.points):
+                continue  # where nothing is practised for real
             drawn.append(
                 figure(
                     f"{env}: real success by {words}",
@@ -48,7 +56,8 @@ def looks_section(found: BenchTable) -> str:
         return ""
     words = (
         "Looks at dev tasks while training, mean over seeds with its 95 % t interval; of more than "
-        "four arms no bands are drawn. Minutes are of everything, records, fits and audits too."
+        "four arms no bands are drawn. Minutes are of everything: records, fits, audits and the "
+        "evaluation come first."
     )
     return section("Success on the way", note(words), legend(list(shown.values())), figures(drawn))
 

@@ -44,7 +44,7 @@ def made_with(table: BenchTable) -> list[str]:
     if len(found) == 1 and "" not in found:
         return [f"Run with {next(iter(found))}."]
     return [
-        f"- {count} cells run with {packages or 'packages that the record does not name'}"
+        f"- {_cells(count)} run with {packages or 'packages that the record does not name'}"
         for packages, count in found.most_common()
     ]
 
@@ -57,8 +57,20 @@ def _judged_on(table: BenchTable) -> str:
 
 def _notes(table: BenchTable) -> list[str]:
     """Return what is to be known of cells besides their figures, each note once."""
-    found = Counter(cell.note for cell in table.cells if cell.success is not None and cell.note)
-    return [*(f"- Of {count} cells: {note}." for note, count in found.items()), ""] if found else []
+    found: dict[str, list[CellResult]] = {}
+    for cell in table.cells:
+        if cell.success is not None and cell.note:
+            found.setdefault(cell.note, []).append(cell)
+    lines = []
+    for words, cells in found.items():
+        arms = ", ".join(dict.fromkeys(cell.arm for cell in cells))
+        envs = ", ".join(dict.fromkeys(cell.env for cell in cells))
+        lines.append(f"- {_cells(len(cells))} ({arms} in {envs}): {words}.")
+    return [*lines, ""] if lines else []
+
+
+def _cells(count: int) -> str:
+    return f"{count} cell{'s' * (count != 1)}"
 
 
 def _row(cells: Sequence[str]) -> str:

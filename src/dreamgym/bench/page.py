@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -17,14 +18,14 @@ from dreamgym.report.record import BY_TRIAL
 
 
 def suite_page(
-    found: BenchTable, root: Path, *, made: str = "", look_up: LookUp = no_references
+    found: BenchTable, root: Path, *, made: Sequence[str] = (), look_up: LookUp = no_references
 ) -> str:
     """Return the whole page.
 
     Args:
         found: the figures.
         root: where the stages' folders are; of those that are there, curves and episodes are shown.
-        made: plain words: the command, and what it ran with.
+        made: plain words: the command, and what it ran with, a line each.
         look_up: finds the references that a dream was shown.
     """
     suite = found.suite
@@ -35,7 +36,7 @@ def suite_page(
         title=f"Bench {suite.name}",
         extra=(
             _arms(found), looks_section(found), _comparisons(found), _predictors(found),
-            section("Made by", note(made)) if made else "",
+            section("Made by", *map(note, made)) if made else "",
         ),
         names=_names(suite, root),
         look_up=look_up,

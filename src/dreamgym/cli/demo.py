@@ -11,6 +11,7 @@ from rich.console import Console
 from dreamgym.cli import options
 from dreamgym.config import RunConfig, dump_toml
 from dreamgym.envs.registry import make_engine
+from dreamgym.errors import RunDirError
 from dreamgym.runs import remove_run
 
 if TYPE_CHECKING:
@@ -61,7 +62,10 @@ def demo(
     if fresh:
         make_engine(resolved.env.spec)  # Nothing is thrown away for a demo that cannot begin.
         remove_run(place, command="demo")
-    run = options.open_run_for("demo", resolved, out=place, resume=True)
+    try:
+        run = options.open_run_for("demo", resolved, out=place, resume=True)
+    except RunDirError as error:
+        raise RunDirError(f"{error}, or throw it away with --fresh") from error
     with options.running(run, resumable=True, always=True):
         outcome = demo_with_view(resolved, run, console)
     show(console, outcome, place)

@@ -22,7 +22,7 @@ from dreamgym.types import Split, Task
 Spec = Annotated[str, typer.Argument(help="The environment, family/name?param=value.")]
 
 LINES = 10
-"""Columns that the lines of a table with three of them take."""
+"""Width of the borders and gaps of a table of three columns."""
 
 
 def envs() -> None:

@@ -33,8 +33,16 @@ class Played:
 class Bench:
     """Two engines of one spec and some of its tasks."""
 
-    def __init__(self, world: RealWorld, *, other: RealWorld, tasks: tuple[Task, ...]) -> None:
+    def __init__(
+        self,
+        world: RealWorld,
+        *,
+        other: RealWorld,
+        tasks: tuple[Task, ...],
+        time_limit: float = 60.0,
+    ) -> None:
         self.world = world
+        self.time_limit = time_limit
         self.other = other
         self.tasks = tasks
         self._played: dict[str, Played] = {}

@@ -38,7 +38,7 @@ async def check_env(spec: str, *, tasks: int = 3, time_limit: float = 60.0) -> t
         chosen = await sample_tasks(world, tasks)
         if not chosen:
             return (Finding("tasks are listed", passed=False, details="every split is empty"),)
-        bench = Bench(world, other=other, tasks=chosen)
+        bench = Bench(world, other=other, tasks=chosen, time_limit=time_limit)
         return tuple([await _find(name, check, bench=bench) for name, check in CHECKS.items()])
     finally:
         await world.close()

@@ -17,7 +17,7 @@ from dreamgym import codec
 from dreamgym.envs.bench import OTHER_SEED, SEED, Bench, Played, difference, follow, repeat
 from dreamgym.envs.spec import parse_spec
 from dreamgym.envs.world import open_world
-from dreamgym.errors import DreamGymError, EnvError, RecordError
+from dreamgym.errors import ConfigError, DreamGymError, EnvError, RecordError
 from dreamgym.types import (
     Action,
     Provenance,
@@ -36,6 +36,7 @@ Check = Callable[[Bench], Awaitable[Verdict]]
 NONSENSE = ("frobnicate the xyzzy", "", "open\nthe \u201cdoor\u201d " + "very " * 200)
 """What no environment understands, as a language model may well write it."""
 NO_PARAMETER = "no-such-parameter"
+"""What no environment has."""
 TRIED = 6
 """How many of an opening's admissible actions are tried."""
 REFUSED_SHARE = 0.75
@@ -103,11 +104,15 @@ async def unknown_parameters_are_refused(bench: Bench) -> Verdict:
     """A mistyped parameter is an error, not another environment under the same rules."""
     spec = parse_spec(bench.world.spec)
     mistyped = str(replace(spec, params=(*spec.params, (NO_PARAMETER, "1"))))
-    async with open_world(mistyped, workers=1) as world:
+    async with open_world(mistyped, workers=1, time_limit=bench.time_limit) as world:
         try:
             await world.tasks(Split.TRAIN)
-        except DreamGymError:
+        except ConfigError:
             return True, ""
+        except EnvError as error:
+            if NO_PARAMETER in str(error):
+                return True, ""
+            raise
     remedy = "read parameters with dreamgym.envs.spec.read_params(spec, defaults), also if none"
     return False, f"?{NO_PARAMETER}=1 was ignored; {remedy}"
 

@@ -19,6 +19,7 @@ LARGEST_SPLIT = 10_000_000
 COUNTS = MappingProxyType({Split.TRAIN: 1000, Split.DEV: 100, Split.TEST: 100})
 """How many tasks a split has unless told."""
 NO_PARAMS: Mapping[str, Scalar] = MappingProxyType({})
+"""Of an engine that has nothing to set."""
 
 
 def seeded_tasks(spec: str, split: Split, *, count: int) -> tuple[Task, ...]:

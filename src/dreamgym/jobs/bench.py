@@ -65,7 +65,7 @@ async def run_bench(
     table, versions = make_table(suite, root, known.found), installed_versions()
     markdown = write_markdown(table, command=command, failures=failures)
     write_atomically(run.path / TABLE, markdown)
-    made = " ".join([command, *made_with(table)])
+    made = (command, *made_with(table))
     write_atomically(run.path / PAGE, suite_page(table, root, made=made, look_up=find_references))
     run.result(
         {

@@ -31,7 +31,7 @@ from dreamgym.models.as_llm import LocalLLM
 from dreamgym.models.checkpoint import load_checkpoint
 from dreamgym.models.requirement import torch
 from dreamgym.rollout.groups import GroupPlan
-from dreamgym.runs import RunDir
+from dreamgym.runs import MEMORY, RunDir
 from dreamgym.train.loop import LoopPlan, run_loop
 from dreamgym.train.progress import Progress, Watch
 from dreamgym.train.transfer import SwitchRule, WatchRule
@@ -40,8 +40,6 @@ BEST = "best"
 """The folder, inside the run, of the policy that looks at reality found best."""
 SAMPLED_EVERY = 10
 """Steps between those of which episodes are kept, where there are no looks to keep time by."""
-MEMORY = "memory.sqlite"
-"""Inside the run: what a dream remembers with that remembers what is dreamt."""
 OnRow = Callable[[Progress, dict[str, float]], None]
 
 

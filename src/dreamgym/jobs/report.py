@@ -11,6 +11,7 @@ from dreamgym.errors import ConfigError, DreamGymError
 from dreamgym.experience.card import load_card
 from dreamgym.files import write_atomically
 from dreamgym.report import RunRecord, read_run, report_page
+from dreamgym.runs import MEMORY
 from dreamgym.types import Transition
 
 PAGE = "report.html"
@@ -38,9 +39,11 @@ def find_references(run: RunRecord, wanted: Sequence[str]) -> Mapping[str, Trans
     found: dict[str, Transition] = {}
     try:
         card = load_card(Path(str(run.settings.get("rl.world", ""))))
-        if not Path(card.store).is_file():
+        own = run.path / MEMORY  # holds the store, and what was dreamt since
+        place = own if own.is_file() else Path(card.store)
+        if not place.is_file():
             return {}
-        with build.make_store(Path(card.store), ReplayConfig(embedder=card.embedder)) as store:
+        with build.make_store(place, ReplayConfig(embedder=card.embedder)) as store:
             for one in store.trajectories(env=card.env):
                 if one.id in episodes:
                     found |= {step.id: step for step in one.transitions() if step.id in missing}

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dreamgym import codec
+from dreamgym.files import write_atomically
 from dreamgym.rollout.groups import Group, ended_unknown
 from dreamgym.train.loop import Practice
 from dreamgym.types import Trajectory
@@ -19,16 +20,18 @@ EPISODES = "episodes"
 
 
 def with_samples(practice: Practice, folder: Path, *, every: int) -> Practice:
-    """Return the practice that also keeps some episodes of every so many steps, and of the first.
+    """Return the practice that also keeps episodes of its first step and of each `every`-th.
 
-    A step that comes twice, after a crash, replaces its file.
+    So the last steps before looks at reality are among them. A step that comes twice, after a
+    crash, replaces its file.
     """
 
     def remember(step: int, groups: Sequence[Group]) -> None:
         practice.remember(step, groups)
-        if step % every == 0:
+        if step == 0 or (step + 1) % every == 0:
             folder.mkdir(parents=True, exist_ok=True)
-            codec.write_lines(folder / f"step-{step:05}.jsonl", choose(groups))
+            lines = "".join(codec.encode(one) + "\n" for one in choose(groups))
+            write_atomically(folder / f"step-{step + 1:05}.jsonl", lines)
 
     return replace(practice, remember=remember)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from dreamgym import codec
@@ -14,7 +15,7 @@ from dreamgym.runs import read_json_lines
 from dreamgym.types import Source, Step, Trajectory, Transition
 
 LOOKED_AT = 400
-"""Recorded episodes of a run among which examples are chosen."""
+"""Episodes of a file among which examples are chosen."""
 LookUp = Callable[[RunRecord, Sequence[str]], Mapping[str, Transition]]
 """Finds the transitions that a dream was shown, by their ids."""
 
@@ -56,7 +57,7 @@ def _task_row(row: Mapping[str, Any]) -> tuple[str, ...]:
     parents = ", ".join(str(one).rpartition("#")[2] for one in row.get("parents", ()))
     return (
         escape(_short(str(row.get("goal") or row["id"])))
-        + (f"<br><span class='ci'>{escape(first)}</span>" if first else ""),
+        + (f"<p class='why'>{escape(first)}</p>" if first else ""),
         escape(str(row.get("source", "")) + (f", like {parents}" if parents else "")),
         "" if value is None else f"{value:.3f}",
         str(row.get("visits", "")),
@@ -87,10 +88,19 @@ def episodes_section(runs: Sequence[RunRecord], *, look_up: LookUp = no_referenc
 
 
 def read_episodes(run: RunRecord) -> Iterator[Trajectory]:
-    """Yield the episodes that a run kept, up to so many of each file."""
-    for path in (run.path / "episodes.jsonl", *sorted((run.path / "episodes").glob("*.jsonl"))):
-        if path.is_file():
-            yield from islice(codec.read_lines(path, Trajectory), LOOKED_AT)
+    """Yield the episodes that a run kept, its rounds too, up to so many of each file."""
+    for path in kept_files(run):
+        with path.open("rb") as file:
+            whole = (line for line in file if line.endswith(b"\n"))  # the last may be on its way
+            yield from (codec.decode(line, Trajectory) for line in islice(whole, LOOKED_AT))
+
+
+def kept_files(run: RunRecord) -> list[Path]:
+    """Return the files of a run with episodes to read."""
+    folders = ("episodes", "round-*/episodes")
+    found = [path for name in folders for path in sorted(run.path.glob(f"{name}/*.jsonl"))]
+    whole = run.path / "episodes.jsonl"
+    return [whole, *found] if whole.is_file() else found
 
 
 def choose_examples(episodes: Iterator[Trajectory]) -> list[Trajectory]:

@@ -8,7 +8,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 from dreamgym.page import details, document, note, section, table, tiles
-from dreamgym.report.examples import LookUp, episodes_section, no_references, tasks_section
+from dreamgym.report.examples import (
+    LookUp,
+    episodes_section,
+    kept_files,
+    no_references,
+    tasks_section,
+)
 from dreamgym.report.fitting import audit_section, evaluation_section, supervised_section
 from dreamgym.report.groups import ASIDE, RunGroup, group_runs
 from dreamgym.report.learning import (
@@ -61,11 +67,15 @@ def report_page(
         evaluation_section(runs),
         course_section("How learning went", "One point per step.", COURSE, trials),
         *(supervised_section(kind, groups) for kind in ("dpo", "sft", "fit")),
-        # Of other seeds there is the same to read.
-        episodes_section([group.runs[0] for group in groups], look_up=look_up),
+        episodes_section([_readable(group) for group in groups], look_up=look_up),
         _settings(runs) if runs else "",
     ]
     return document(title, parts)
+
+
+def _readable(group: RunGroup) -> RunRecord:
+    """Return the first run that kept episodes: of other seeds there is the same to read."""
+    return next((run for run in group.runs if kept_files(run)), group.runs[0])
 
 
 def _title(runs: Sequence[RunRecord]) -> str:

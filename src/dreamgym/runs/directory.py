@@ -4,8 +4,9 @@
 - `run.json`: what made it: version, command, config digest
 - `events.jsonl`: what happened, in order
 - `metrics.jsonl`: numbers, one line per step
-- `episodes.jsonl`: trajectories, where they are not experience to keep
+- `episodes.jsonl`, `episodes/`: trajectories to read, where they are not experience to keep
 - `experience.sqlite`: the run's own experience store
+- `memory.sqlite`: what a dream remembers with that remembers what is dreamt in it
 - `result.json`: written at the end
 """
 
@@ -26,6 +27,7 @@ from dreamgym.files import write_atomically
 from dreamgym.runs.lines import LineWriter
 from dreamgym.types import digest
 
+MEMORY = "memory.sqlite"
 T = TypeVar("T")
 
 
@@ -173,8 +175,9 @@ def _continue_run(
     changed = _differences({**_settings(defaults), **_settings(stored)}, _settings(config))
     unwelcome = [words for name, words in changed.items() if name not in may_change]
     if unwelcome:
+        others = f"; and {len(unwelcome) - 3} more" if len(unwelcome) > 3 else ""
         raise RunDirError(
-            f"{path} was made with other settings: {'; '.join(unwelcome[:3])}. "
+            f"{path} was made with other settings: {'; '.join(unwelcome[:3])}{others}. "
             "Resume with the same settings or choose another directory with --out"
         )
     run = RunDir(path, lock=_lock(path), fresh=False)

@@ -10,7 +10,7 @@ import pytest
 
 from dreamgym.bench import Cell, Stage, Suite, make_suite, make_table, run_suite
 from dreamgym.bench.known import KnownCells
-from dreamgym.bench.looks import curve, minutes, online
+from dreamgym.bench.looks import curve, looks_section, minutes, online
 from dreamgym.bench.markdown import write_markdown
 from dreamgym.bench.page import suite_page
 from dreamgym.bench.run import seconds_left
@@ -218,6 +218,11 @@ def test_the_table_by_hand(suite, tmp_path):
     assert "grpo in a dream" not in curves
     assert "coin8: real success by online real transitions" in page
     assert "coin8: real success by minutes" in page
+    dreams = BenchTable(table.suite, tuple(table.of("grpo-dream")))
+    assert "by online real transitions" not in looks_section(dreams), "of what there is none"
+    away = replace(table.suite, cells=tuple(replace(one, env="coin8->map") for one in suite.cells))
+    judged = tuple(replace(cell, env="coin8->map") for cell in table.cells)
+    assert looks_section(BenchTable(away, judged)) == "", "looks are not of where it is judged"
 
 
 def test_how_much_more_real_practice_was_given_by_hand():
@@ -265,9 +270,9 @@ def test_a_table_says_what_ran_its_cells_and_what_was_noted(tmp_path):
     assert "Success on 200 held-out real tasks per seed" in told
     mixed = (replace(cells[0], note="by hand", episodes=100), *same[1:])
     told = write_markdown(BenchTable(suite, mixed), command="c", failures={})
-    assert "- 2 cells run with torch 2\n- 1 cells run with packages that the record" in told
+    assert "- 2 cells run with torch 2\n- 1 cell run with packages that the record" in told
     assert "Success on 100 to 200 held-out" in told
-    assert "- Of 1 cells: by hand.\n" in told
+    assert "- 1 cell (start in coin8): by hand.\n" in told
 
 
 def test_one_seed_has_no_interval_and_no_test(tmp_path):

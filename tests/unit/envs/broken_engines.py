@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from dataclasses import replace
 
 from dreamgym.envs.spec import EnvSpec, read_params
@@ -93,12 +94,15 @@ class Tower:
     def __init__(self, spec: EnvSpec) -> None:
         self._spec = str(spec)
         self._fault = dict(spec.params).get("fault", "")
-        if self._fault != "any parameter":
+        self._stuck = self._fault == "stuck" and len(spec.params) > 1
+        if self._fault not in ("any parameter", "stuck"):
             read_params(spec, {"fault": ""})
         self._listings = itertools.count()
 
     def tasks(self, split: Split) -> tuple[Task, ...]:
         first, fault, spec = FIRST[split], self._fault, self._spec
+        if self._stuck:
+            time.sleep(60)
         if fault == "nothing" or (fault == "no training" and split is Split.TRAIN):
             return ()
         if fault == "shared keys":

@@ -79,6 +79,15 @@ def test_every_check_is_seen_to_fail() -> None:
     assert {name for name, _ in FAULTS.values()} == CHECKS.keys() - never_fails
 
 
+def test_an_engine_that_hangs_has_refused_nothing() -> None:
+    spec = "py/broken_engines:make_engine?fault=stuck"
+    found = {one.name: one for one in asyncio.run(check_env(spec, tasks=1, time_limit=1.0))}
+    refused = found.pop("unknown parameters are refused")
+    assert refused.passed is False
+    assert "ignored" not in refused.details, "nobody knows"
+    assert not any(finding.passed is False for finding in found.values())
+
+
 def test_nothing_to_check_is_a_failure() -> None:
     (finding,) = findings("nothing").values()
     assert (finding.passed, finding.details) == (False, "every split is empty")

@@ -31,8 +31,9 @@ def runs(tmp_path_factory):
         found.append(make_trial(root / f"real-{seed}", seed=seed, top=0.9))
     found += [make_evaluation(root / "<judged>"), make_fit(root / "fitted")]
     found += [make_fit(root / kind, kind=kind) for kind in ("sft", "dpo")]
+    first = "hall\n<rug>; " + "; ".join(f"a cupboard with {n} drawers" for n in range(9))
     row = {"id": "t", "source": "dream", "state": "active", "value": 0.2, "goal": "a <goal>",
-           "first_state": "hall\n<rug>", "parents": ["e#train-7"]}  # fmt: skip
+           "first_state": first, "parents": ["e#train-7"]}  # fmt: skip
     (found[0] / "tasks.jsonl").write_text(json.dumps(row) + "\n")
     return [read_run(path) for path in found]
 
@@ -151,6 +152,22 @@ def test_references_of_a_dreamed_episode_are_shown(runs):
     assert "2 references" in report_page(runs)
 
 
+def test_episodes_are_of_the_first_seed_that_has_any_of_rounds_too_and_a_torn_line_is_no_episode(
+    tmp_path,
+):
+    runs = [make_trial(tmp_path / f"seed-{seed}", seed=seed, world="d") for seed in range(3)]
+    assert "Episodes to read" not in report_page([read_run(path) for path in runs])
+    place = runs[1] / "round-2/episodes/step-00001.jsonl"
+    place.parent.mkdir(parents=True)
+    codec.write_lines(place, [make_episode("first", won=False), make_episode("last", won=True)])
+    whole = place.read_text()
+    assert report_page([read_run(path) for path in runs]).count("<article>") == 2
+    place.write_text(whole[:-20])
+    torn = report_page([read_run(path) for path in runs])
+    assert torn.count("<article>") == 1
+    assert "seed-1 ·" in torn
+
+
 def test_a_folder_that_is_no_run_is_told(tmp_path):
     with pytest.raises(RunDirError, match="it has no run.json"):
         read_run(tmp_path)
@@ -177,6 +194,9 @@ addEventListener("load", () => {
   document.title = JSON.stringify({
     wide: root.scrollWidth, room: root.clientWidth, plots: boxes.length, ink,
     small: boxes.filter((box) => box.width < 200 || box.height < 100).length,
+    tasks: [...inside.querySelectorAll(".wide")]
+      .filter((one) => one.textContent.includes("cupboard") && one.scrollWidth > one.clientWidth)
+      .length,
     headings: inside.querySelectorAll("h2").length,
   });
 });
@@ -202,6 +222,7 @@ def test_a_browser_shows_it_without_scrolling_sideways(runs, tmp_path, width, da
     assert seen["wide"] <= seen["room"] <= width
     assert seen["plots"] > 10
     assert seen["small"] == 0
+    assert width < 800 or seen["tasks"] == 0, "a first state is no reason to scroll"
     assert seen["headings"] >= 10
     lightness = sum(map(int, re.findall(r"\d+", seen["ink"])[:3]))
     assert (lightness > 380) == dark
