@@ -104,7 +104,8 @@ def test_the_whole_way_killed_and_resumed(place, inside):
     dreamt = page.partition("Episodes to read")[2]
     assert "· in the dream ·" in dreamt and "it had seen" in dreamt
     assert re.search(r"<p class='why'>(?!after )", dreamt), "with the dream's reasoning"
-    real = [json.loads(line) for file in (here / "real/episodes").iterdir() for line in file.open()]
+    kept = [file.read_text() for file in (here / "real/episodes").iterdir()]
+    real = [json.loads(line) for text in kept for line in text.splitlines()]
     assert {one["provenance"]["source"] for one in real} == {"dream", "real"}
 
     made = {path: path.stat().st_mtime_ns for path in here.glob("*/result.json")}
