@@ -88,7 +88,7 @@ PLACES = {
         COIN8,
         MAP6,
         replace(
-            MAP6, name="map-marks",
+            MAP6, name="map-marks", fit_steps=700,
             clone=(*KNOWN, *NAMED, "policy.mark_tried=true", "policy.window=0"),
         ),
         Place(
