@@ -88,7 +88,8 @@ PLACES = {
         COIN8,
         MAP6,
         replace(
-            MAP6, name="map-marks", fit_steps=700,
+            MAP6, name="map-marks", fit_steps=600,
+            fit=POINTING,
             clone=(*KNOWN, *NAMED, "policy.mark_tried=true", "policy.window=0"),
         ),
         Place(
