@@ -29,6 +29,7 @@ TITLES = {
     "coin8": "Coin",
     "coin8-marks": "Coin",
     "map": "MapReader",
+    "map-marks": "MapReader",
     "twc": "TWC",
     "alfworld": "ALFWorld",
 }
