@@ -95,11 +95,14 @@ def write_lines(path: Path, values: Iterable[object]) -> int:
     return count
 
 
-def read_lines(path: Path, kind: type[T]) -> Iterator[T]:
-    """Read JSONL back; an error names file and line."""
+def read_lines(path: Path, kind: type[T], *, growing: bool = False) -> Iterator[T]:
+    """Read JSONL back; an error names file and line.
+
+    Of a file that may be `growing`, a last line without its end is left out.
+    """
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if line.strip():
+            if line.strip() and (line.endswith(b"\n") or not growing):
                 try:
                     yield decode(line, kind)
                 except RecordError as error:

@@ -90,9 +90,7 @@ def episodes_section(runs: Sequence[RunRecord], *, look_up: LookUp = no_referenc
 def read_episodes(run: RunRecord) -> Iterator[Trajectory]:
     """Yield the episodes that a run kept, its rounds too, up to so many of each file."""
     for path in kept_files(run):
-        with path.open("rb") as file:
-            whole = (line for line in file if line.endswith(b"\n"))  # the last may be on its way
-            yield from (codec.decode(line, Trajectory) for line in islice(whole, LOOKED_AT))
+        yield from islice(codec.read_lines(path, Trajectory, growing=True), LOOKED_AT)
 
 
 def kept_files(run: RunRecord) -> list[Path]:

@@ -12,7 +12,7 @@ import pytest
 from made_runs import make_audit, make_episode, make_evaluation, make_fit, make_run, make_trial
 
 from dreamgym import codec
-from dreamgym.errors import RunDirError
+from dreamgym.errors import RecordError, RunDirError
 from dreamgym.report import read_run, report_page
 from dreamgym.report.groups import group_runs
 from dreamgym.types import Source, Split, Transition
@@ -166,6 +166,9 @@ def test_episodes_are_of_the_first_seed_that_has_any_of_rounds_too_and_a_torn_li
     torn = report_page([read_run(path) for path in runs])
     assert torn.count("<article>") == 1
     assert "seed-1 ·" in torn
+    place.write_text("{}\n" + whole)
+    with pytest.raises(RecordError, match=r"step-00001\.jsonl:1"):
+        report_page([read_run(path) for path in runs])
 
 
 def test_a_folder_that_is_no_run_is_told(tmp_path):
