@@ -73,6 +73,23 @@ def test_the_readme_shows_what_the_tables_hold():
             assert re.findall(NUMBER, shown[name][number]) == short, name
 
 
+@pytest.mark.parametrize("algo", ["grpo", "ppo"])
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("dream", "dream minus real practice, -.05 or more"),
+        ("s2r", "sim-to-real minus real practice, above 0"),
+    ],
+)
+def test_the_goals_in_the_readme_are_differences_of_the_tables(algo, how, words):
+    shown = rows_of((ROOT / "README.md").read_text())[f"{algo.upper()}: {words}"]
+    for (page, env), cell in zip(COLUMNS, shown[1:], strict=True):
+        start = f"| {algo}-{how} | {algo}-real | {env} | "
+        held = [line for line in page.read_text().splitlines() if line.startswith(start)]
+        difference = held[0].removeprefix(start).partition(" | ")[0] if held else "\u2013"
+        assert cell == re.sub(r"\b0\.", ".", difference)
+
+
 def test_the_chart_is_drawn_of_the_tables():
     tool = runpy.run_path(str(ROOT / "docs/chart.py"))
     assert CHART.read_text() == tool["chart"](*COLUMNS)
