@@ -9,10 +9,26 @@ import numpy as np
 
 def spearman(one: Sequence[float] | np.ndarray, other: Sequence[float] | np.ndarray) -> float:
     """Return Spearman's correlation; ties share their mean rank. NaN where one has no order."""
-    ours, theirs = ranks(np.asarray(one)), ranks(np.asarray(other))
-    if ours.std() == 0 or theirs.std() == 0:
+    return spearman_within([np.column_stack([one, other])])
+
+
+def spearman_within(tables: Sequence[np.ndarray]) -> float:
+    """Return Spearman's correlation of two columns, by ranks within each table alone.
+
+    Tables that differ in level and not in order, as seeds do, count as alike. NaN where a column
+    has no order in any table.
+    """
+    both = np.concatenate(
+        [np.column_stack([_centred_ranks(column) for column in table.T]) for table in tables]
+    )
+    ours, theirs = both.T
+    if not ours.any() or not theirs.any():
         return float("nan")
-    return float(np.corrcoef(ours, theirs)[0, 1])
+    return float(ours @ theirs / np.sqrt((ours @ ours) * (theirs @ theirs)))
+
+
+def _centred_ranks(values: np.ndarray) -> np.ndarray:
+    return ranks(values) - (len(values) - 1) / 2.0
 
 
 def ranks(values: np.ndarray) -> np.ndarray:

@@ -201,8 +201,9 @@ def _predictors(table: BenchTable) -> list[str]:
     if not any(one.correlation is not None for one in found):
         return []
     lines = [
-        "Spearman's rank correlation of each figure with the rise in real success, over dreams, "
-        "with a 95 % interval from drawing dreams again. Empty: too few dreams, or all alike.",
+        "Spearman's rank correlation of each figure with the rise in real success, by ranks among "
+        "the dreams of the same seed, with a 95 % interval from drawing dreams again. Empty: too "
+        "few dreams, or all alike.",
         "", _row(["in", "figure", "correlation", "95 % interval", "dreams"]), "|" + "---|" * 5,
     ]  # fmt: skip
     for one in found:

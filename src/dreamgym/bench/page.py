@@ -109,7 +109,7 @@ def _predictors(found: BenchTable) -> str:
             )  # fmt: skip
     words = (
         "Spearman's rank correlation of each figure of the audit with the rise in real success, "
-        "over dreams; intervals from drawing dreams again."
+        "by ranks among the dreams of the same seed; intervals from drawing dreams again."
     )
     head = ("figure of the audit", "in", "correlation, 95 % interval", "", "dreams")
     return section("Which audit figure predicts", note(words), table(head, rows)) if rows else ""

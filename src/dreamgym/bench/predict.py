@@ -1,4 +1,8 @@
-"""Which figure of an audit predicts how far real success rises? Rank correlations over dreams."""
+"""Which figure of an audit predicts how far real success rises? Rank correlations over dreams.
+
+Dreams are ranked among those of their own seed: seeds differ in what their start leaves to gain,
+and that is nothing an audit could foretell.
+"""
 
 from __future__ import annotations
 
@@ -39,16 +43,31 @@ def _share(name: str) -> Callable[[Mapping[str, Any]], float | None]:
     return read
 
 
+def _told_rightly(result: Mapping[str, Any]) -> float | None:
+    """Return the share of all episodes whose outcome is told as it is for real.
+
+    What the dream gave up on counts as not told.
+    """
+    policy = result["on_policy"][0]
+    agreed = policy["agreement"]
+    mean = _number(agreed["mean"])
+    if not policy["episodes"]:
+        return None
+    return 0.0 if mean is None else mean * agreed["count"] / policy["episodes"]
+
+
 FIGURES: dict[str, Callable[[Mapping[str, Any]], float | None]] = {
     "false success": _of_step("false_success"),
     "exact": _of_step("exact"),
     "invalid refused": _of_step("invalid_refused"),
+    "valid refused": _of_step("valid_refused"),
     "agreement": lambda result: _number(result["closed_loop"]["agreement"]["mean"]),
     "precision": _of_policy("precision"),
     "recall": _of_policy("recall"),
     "gap, absolute": _apart,
     "unknown": _share("unknown"),
     "failed": _share("failed"),
+    "told rightly": _told_rightly,
 }
 """What is read off an audit: one step, closed loop, and on the actions of the start."""
 
@@ -67,10 +86,11 @@ class Predictor:
     env: str
     figure: str
     correlation: float | None
-    """Spearman's; None where all dreams have the same figure, or too few have it."""
+    """Spearman's, by ranks within seeds; None where no seed tells its dreams apart, or too few have
+    the figure."""
     low: float | None
     high: float | None
-    """95 %, dreams drawn again."""
+    """95 %, dreams of each seed drawn again."""
     dreams: int
 
     def plain(self) -> dict[str, Any]:
@@ -83,6 +103,7 @@ class Audited:
     """One dream: what its audit found, and what came of learning in it."""
 
     env: str
+    seed: int
     figures: Mapping[str, float | None]
     rise: float
 
@@ -92,33 +113,40 @@ def rank_predictors(dreams: Sequence[Audited]) -> list[Predictor]:
     found = []
     for env in dict.fromkeys(dream.env for dream in dreams):
         for figure in FIGURES:
-            both = [
-                (value, dream.rise)
-                for dream in dreams
-                if dream.env == env and (value := dream.figures.get(figure)) is not None
-            ]
-            mean, low, high = rank_interval(both, seed=derive_seed("predict", env, figure))
-            found.append(Predictor(env, figure, mean, low, high, len(both)))
+            by_seed: dict[int, list[tuple[float, float]]] = {}
+            for dream in dreams:
+                if dream.env == env and (value := dream.figures.get(figure)) is not None:
+                    by_seed.setdefault(dream.seed, []).append((value, dream.rise))
+            pairs = list(by_seed.values())
+            mean, low, high = rank_interval(pairs, seed=derive_seed("predict", env, figure))
+            found.append(Predictor(env, figure, mean, low, high, sum(map(len, pairs))))
     return found
 
 
 def rank_interval(
-    pairs: Sequence[tuple[float, float]], *, seed: int
+    by_seed: Sequence[Sequence[tuple[float, float]]], *, seed: int
 ) -> tuple[float | None, float | None, float | None]:
-    """Return Spearman's correlation with a 95 % interval from drawing the pairs again."""
+    """Return the rank correlation within seeds, with a 95 % interval from drawing pairs again.
+
+    Args:
+        by_seed: pairs of a figure and a rise, those of each seed together.
+        seed: of the draws.
+    """
     import numpy as np  # here, since every command line would load it
 
-    from dreamgym.audit.ranks import spearman
+    from dreamgym.audit.ranks import spearman_within
 
-    if len(pairs) < FEWEST:
+    tables = [np.array(pairs, dtype=np.float64) for pairs in by_seed]
+    if sum(map(len, tables)) < FEWEST:
         return None, None, None
-    table = np.array(pairs, dtype=np.float64)
-    mean = spearman(table[:, 0], table[:, 1])
+    mean = spearman_within(tables)
     if math.isnan(mean):
         return None, None, None
     rng = np.random.default_rng(seed)
-    again = (table[rng.integers(0, len(table), len(table))] for _ in range(DRAWS))
+    again = (
+        [table[rng.integers(0, len(table), len(table))] for table in tables] for _ in range(DRAWS)
+    )
     # Draws without any order in one column say nothing about how alike the orders are.
-    drawn = [value for one in again if not math.isnan(value := spearman(one[:, 0], one[:, 1]))]
+    drawn = [value for one in again if not math.isnan(value := spearman_within(one))]
     low, high = np.quantile(drawn, (0.025, 0.975))
     return mean, float(low), float(high)

@@ -154,7 +154,7 @@ class BenchTable:
         """How well figures of audits order dreams by the rise in real success."""
         return rank_predictors(
             [
-                Audited(cell.env, cell.audit, cell.rise)
+                Audited(cell.env, cell.seed, cell.audit, cell.rise)
                 for cell in self.cells
                 if cell.audit and cell.rise is not None
             ]

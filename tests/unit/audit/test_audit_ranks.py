@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dreamgym.audit.ranks import ranks, spearman
+from dreamgym.audit.ranks import ranks, spearman, spearman_within
 
 
 def test_equal_values_share_their_mean_rank():
@@ -26,3 +26,10 @@ def test_ties_by_hand():
 
 def test_what_is_all_alike_has_no_order():
     assert math.isnan(spearman([1, 1, 1], [1, 2, 3]))
+
+
+def test_levels_of_tables_do_not_count():
+    """Each table is in order; one lies above the other in one column and below it in the other."""
+    tables = [np.array([[1.0, 20.0], [2.0, 30.0]]), np.array([[7.0, 1.0], [8.0, 2.0], [9.0, 3.0]])]
+    assert spearman_within(tables) == pytest.approx(1)
+    assert spearman(*np.concatenate(tables).T) < 0

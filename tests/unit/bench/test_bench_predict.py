@@ -20,12 +20,13 @@ def audit(*, exact=0.9, precision=1.0, gap=0.0, unknown=5, is_open=True):
         "command": "audit",
         "one_step": {
             "exact": {"mean": exact}, "false_success": {"mean": 0.0},
-            "invalid_refused": {"mean": 0.99},
+            "invalid_refused": {"mean": 0.99}, "valid_refused": {"mean": 0.01},
         },
         "closed_loop": {"agreement": {"mean": 0.95}},
         "on_policy": [
             {"precision": {"mean": precision}, "recall": {"mean": 1.0}, "gap": {"mean": gap},
-             "unknown": unknown, "failed": 1, "episodes": 50}
+             "agreement": {"mean": 0.5, "count": 44}, "unknown": unknown, "failed": 1,
+             "episodes": 50}
         ],
         "gate": {"open": is_open},
     }  # fmt: skip
@@ -36,13 +37,15 @@ def test_figures_are_read_off_an_audit():
     assert figures["gap, absolute"] == 0.2
     assert (figures["unknown"], figures["failed"]) == (0.1, 0.02)
     assert figures["precision"] is None
+    assert figures["told rightly"] == pytest.approx(0.5 * 44 / 50)
     assert set(audit_figures({"on_policy": []}).values()) == {None}
 
 
 def test_predictors_by_hand():
     """Exact orders the rises perfectly, the gap in reverse, precision is there for three only."""
     dreams = [
-        Audited("e", audit_figures(audit(exact=0.5 + rise, gap=rise - 0.5)), rise) for rise in RISES
+        Audited("e", 0, audit_figures(audit(exact=0.5 + rise, gap=rise - 0.5)), rise)
+        for rise in RISES
     ]
     dreams[:2] = [replace(one, figures={**one.figures, "precision": None}) for one in dreams[:2]]
     found = {one.figure: one for one in rank_predictors(dreams)}
@@ -55,7 +58,7 @@ def test_predictors_by_hand():
 
 
 def test_environments_are_ordered_apart():
-    dreams = [Audited(env, {"exact": sign * rise}, rise) for env, sign in (("a", 1), ("b", -1))
+    dreams = [Audited(env, 0, {"exact": sign * rise}, rise) for env, sign in (("a", 1), ("b", -1))
               for rise in RISES]  # fmt: skip
     exact = [one.correlation for one in rank_predictors(dreams) if one.figure == "exact"]
     assert exact == pytest.approx([1, -1])
@@ -63,12 +66,23 @@ def test_environments_are_ordered_apart():
 
 def test_an_interval_holds_its_mean_and_repeats():
     pairs = [(1, 2), (2, 1), (3, 4), (4, 3), (5, 5), (6, 7), (7, 6)]
-    mean, low, high = rank_interval(pairs, seed=1)
+    mean, low, high = rank_interval([pairs], seed=1)
     # 1 - 6 * 6 / (7 * 48)
     assert mean == pytest.approx(1 - 36 / 336)
     assert low < mean < high <= 1
-    assert rank_interval(pairs, seed=1) == (mean, low, high)
-    assert rank_interval(pairs[:3], seed=1) == (None, None, None)
+    assert rank_interval([pairs], seed=1) == (mean, low, high)
+    assert rank_interval([pairs[:3]], seed=1) == (None, None, None)
+
+
+def test_seeds_are_ranked_apart():
+    """The better start of seed 1 has little to gain; among its own dreams the order is the same."""
+    dreams = [
+        Audited("e", seed, {"exact": level + rise}, rise / (1 + 9 * seed))
+        for seed, level in ((0, 0.0), (1, 0.6))
+        for rise in RISES
+    ]
+    (found,) = [one for one in rank_predictors(dreams) if one.figure == "exact"]
+    assert (found.correlation, found.dreams) == (pytest.approx(1), 10)
 
 
 def leave(stage, root, result):
@@ -104,7 +118,8 @@ def test_the_table_tells_of_each_dream_and_which_figure_goes_with_the_rise(tmp_p
     told = write_markdown(table, command="c", failures={})
     assert "| e | exact | 1.00 | 1.00 to 1.00 | 5 |" in told
     assert "| e | recall |  |  | 5 |" in told
-    steps, policy = "0.000 | 0.900 | 0.990 | 0.950", "1.000 | 1.000 | 0.000 | 0.100 | 0.020"
+    steps = "0.000 | 0.900 | 0.990 | 0.010 | 0.950"
+    policy = "1.000 | 1.000 | 0.000 | 0.100 | 0.020 | 0.440"
     assert f"| dream-4 | e | 0 | {steps} | {policy} | open | 0.300 | 0.700 | 0.400 |" in told
     assert "- e, gate open: 3 dreams, rise 0.300 [" in told
     assert "Which audit figure predicts" in suite_page(table, tmp_path)
