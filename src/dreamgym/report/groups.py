@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from dreamgym.agents.behaviour import BEHAVIOURS
 from dreamgym.eval.seeds import Spread, across_seeds
 from dreamgym.page import Point
 from dreamgym.report.record import BY_TRIAL, RunRecord
@@ -16,10 +18,12 @@ from dreamgym.rollout.summary import wilson
 PLACES = frozenset(
     {
         "policy.model", "replay.store", "rl.gate", "rl.store", "rl.world", "audit.world",
-        "audit.data", "audit.policies", "eval.policy", "fit.start",
+        "audit.data", "audit.policies", "eval.policy", "fit.model", "dream.second",
     }
 )  # fmt: skip
-"""Settings that name files: they differ from seed to seed without meaning anything else."""
+"""Settings that may name folders: those differ from seed to seed without meaning anything else."""
+NAMES = frozenset({"1m", "3m", "10m", "smollm2", "llm", "real", *BEHAVIOURS})
+"""What such a setting may say that is no folder, and means the same under every seed."""
 ASIDE = frozenset({"seed", "env.workers", "env.time_limit", "rl.threads", "train.threads",
                    "fit.threads", "dpo.threads"})  # fmt: skip
 """Settings on which no result depends, or only by chance."""
@@ -94,15 +98,20 @@ def where_of(run: RunRecord) -> str:
 def group_runs(
     runs: Sequence[RunRecord], names: Mapping[Path, str] = MappingProxyType({})
 ) -> list[RunGroup]:
-    """Put runs together that differ by seed and places only, in the order they were given.
+    """Put runs together that differ by seed and folders only, in the order they were given.
 
-    Where `names` has a name for their folders, those of one name are a group instead.
+    A group has each seed once: where one would come twice, other folders are another group. Where
+    `names` has a name for their folders, those of one name are a group instead.
     """
     found: dict[tuple[Any, ...], list[RunRecord]] = {}
     for run in runs:
         key = (names[run.path],) if run.path in names else _key(run)
         found.setdefault(key, []).append(run)
-    members = list(found.values())
+    members = [
+        part
+        for group in found.values()
+        for part in ([group] if group[0].path in names else _each_seed_once(group))
+    ]
     others = iter(_labels([group[0] for group in members if group[0].path not in names]))
     labels = [names.get(group[0].path) or next(others) for group in members]
     return [
@@ -111,12 +120,59 @@ def group_runs(
     ]
 
 
+def _each_seed_once(group: Sequence[RunRecord]) -> list[list[RunRecord]]:
+    """Part runs where one seed comes twice: by what lies where, and else one by one."""
+    parts = [list(group)]
+    for told_by in (_folders, lambda run: run.path):
+        parts = [
+            finer
+            for part in parts
+            for finer in ([part] if _seeds_differ(part) else _parted(part, told_by))
+        ]
+    return parts
+
+
+def _seeds_differ(runs: Sequence[RunRecord]) -> bool:
+    return len({run.seed for run in runs}) == len(runs)
+
+
+def _parted(
+    runs: Sequence[RunRecord], told_by: Callable[[RunRecord], object]
+) -> list[list[RunRecord]]:
+    found: dict[object, list[RunRecord]] = {}
+    for run in runs:
+        found.setdefault(told_by(run), []).append(run)
+    return list(found.values())
+
+
+def _folders(run: RunRecord) -> tuple[str, ...]:
+    """Return the folders of a run; `dream-a-0` under seed 0 is `dream-a-1` under seed 1."""
+    own = re.compile(rf"(?<!\d){run.seed}(?!\d)")
+    found = {name: str(run.settings.get(name, "")) for name in sorted(PLACES)}
+    return tuple(own.sub("*", path) for name, path in found.items() if _is_folder(name, path))
+
+
 def _key(run: RunRecord) -> tuple[Any, ...]:
-    kept = {name: str(value) for name, value in run.settings.items()
-            if name not in PLACES and name not in ASIDE}  # fmt: skip
     where = where_of(run) if run.kind == BY_TRIAL else ""
     who = str(run.of("policies") or run.of("policy") or "") if run.kind == "eval" else ""
-    return (run.kind, run.env, where, who, tuple(sorted(kept.items())))
+    return (run.kind, run.env, where, who, tuple(sorted(_meant(run).items())))
+
+
+def _meant(run: RunRecord) -> dict[str, str]:
+    """Return what the settings of a run mean: of a folder, only what is asked of it behind `?`."""
+    return {
+        name: str(value).partition("?")[2] if _is_folder(name, value) else str(value)
+        for name, value in run.settings.items()
+        if name not in ASIDE
+    }
+
+
+def _is_folder(name: str, value: object) -> bool:
+    """Return whether a setting names a folder, and no size, model, world, policy or function."""
+    parts = [part.strip() for part in str(value).split(",")]
+    return name in PLACES and not all(
+        part in NAMES or re.fullmatch(r"[\w.]+:\w+", part) for part in parts
+    )
 
 
 def _labels(firsts: Sequence[RunRecord]) -> list[str]:
@@ -133,7 +189,7 @@ def _labels(firsts: Sequence[RunRecord]) -> list[str]:
             if spot != place and plain[spot] == plain[place] and other.env == run.env
         ]  # fmt: skip
         if twins:
-            label += f" ({_differences(run, twins) or run.name})"
+            label += f" ({_told_apart(run, twins)})"
         named.append(label)
     return named
 
@@ -149,13 +205,31 @@ def _label(run: RunRecord) -> str:
     return f"{run.algo} {where_of(run)}" if run.kind == BY_TRIAL else run.algo
 
 
-def _differences(run: RunRecord, others: Sequence[RunRecord]) -> str:
-    def of(one: RunRecord) -> Mapping[str, Any]:
-        return {name: value for name, value in one.settings.items()
-                if name not in PLACES and name not in ASIDE}  # fmt: skip
-
-    mine = of(run)
-    names = {name for other in others for name, value in of(other).items()
+def _told_apart(run: RunRecord, twins: Sequence[RunRecord]) -> str:
+    """Say in what a run differs from others; where only folders do, which are its own."""
+    mine = _meant(run)
+    other = {name for one in twins for name, value in _meant(one).items()
              if mine.get(name) != value}  # fmt: skip
-    shown = [f"{name.partition('.')[2]} {mine[name]}" for name in sorted(names) if name in mine]
-    return ", ".join(shown[:3])
+    said = [_said(run, name, twins) for name in sorted(other & mine.keys())][:3]
+    alike = [one for one in twins if _meant(one) == mine]
+    elsewhere = {name for one in alike for name in PLACES & mine.keys()
+                 if one.settings.get(name) != run.settings[name]}  # fmt: skip
+    said += [_said(run, name, alike) for name in sorted(elsewhere)][:3]
+    again = [str(one.path) for one in alike if _folders(one) == _folders(run)]
+    return ", ".join([*said, _ending(str(run.path), again)] if again or not said else said)
+
+
+def _said(run: RunRecord, name: str, others: Sequence[RunRecord]) -> str:
+    """Return a setting in words, a folder by as much of its path as tells it from others."""
+    value = str(run.settings[name])
+    if _is_folder(name, value):
+        value = _ending(value, [str(one.settings.get(name, "")) for one in others])
+    return f"{name.partition('.')[2]} {value}"
+
+
+def _ending(path: str, others: Sequence[str]) -> str:
+    parts = Path(path).parts
+    for count in range(1, len(parts)):
+        if all(Path(one).parts[-count:] != parts[-count:] for one in others if one != path):
+            return str(Path(*parts[-count:]))
+    return path

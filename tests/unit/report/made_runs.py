@@ -144,7 +144,7 @@ def make_evaluation(path: Path, *, policy="runs/start", mean=0.5) -> Path:
     return made
 
 
-def make_fit(path: Path, *, kind="fit", seed=0) -> Path:
+def make_fit(path: Path, *, kind="fit", seed=0, **more) -> Path:
     """Write a fit, a clone or a run of preferences."""
     words = {"fit": "fit", "sft": "train --algo sft", "dpo": "train --algo dpo"}[kind]
     names = {
@@ -155,5 +155,5 @@ def make_fit(path: Path, *, kind="fit", seed=0) -> Path:
     rows = [{"step": step, names[0]: 2 / step, names[1]: 1 - 1 / step} for step in range(1, 30, 4)]
     result = {"env": ENV, "real_transitions": {"offline": 5000, "online": 0}, "seconds": 300.0,
               "parameters": 900_000}  # fmt: skip
-    settings = {"seed": seed} if kind == "fit" else {"seed": seed, "train.algo": kind}
+    settings = {"seed": seed, **({} if kind == "fit" else {"train.algo": kind}), **more}
     return make_run(path, command=words, settings=settings, rows=rows, result=result)

@@ -13,8 +13,9 @@ from made_runs import make_audit, make_episode, make_evaluation, make_fit, make_
 
 from dreamgym import codec
 from dreamgym.errors import RecordError, RunDirError
+from dreamgym.models.tiny import PRESETS
 from dreamgym.report import read_run, report_page
-from dreamgym.report.groups import group_runs
+from dreamgym.report.groups import NAMES, group_runs
 from dreamgym.types import Source, Split, Transition
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -94,6 +95,43 @@ def test_other_settings_are_another_group_that_says_so(tmp_path):
     assert [one.label for one in group_runs([read_run(path) for path in made])] == [
         "grpo for real (kl 0.1)", "grpo for real (kl 0.5)",
     ]  # fmt: skip
+
+
+def labels_of(paths):
+    return [(one.label, len(one.runs)) for one in group_runs([read_run(path) for path in paths])]
+
+
+def test_another_size_or_world_is_another_group_and_no_seed(tmp_path):
+    sizes = [make_fit(tmp_path / f"{size}-{seed}", kind="sft", seed=seed, **{"policy.model": size})
+             for seed in range(2) for size in ("1m", "3m")]  # fmt: skip
+    assert labels_of(sizes) == [("sft (model 1m)", 2), ("sft (model 3m)", 2)]
+    start = make_fit(tmp_path / "on", kind="sft", **{"policy.model": "runs/clone"})
+    assert labels_of([sizes[0], start]) == [("sft (model 1m)", 1), ("sft (model clone)", 1)]
+    worlds = [make_trial(tmp_path / name, seed=seed, world=name)
+              for seed, name in enumerate(("llm", "smollm2"))]  # fmt: skip
+    assert labels_of(worlds) == [("grpo in a dream (world llm)", 1),
+                                 ("grpo in a dream (world smollm2)", 1)]  # fmt: skip
+    assert PRESETS.keys() < NAMES
+
+
+def test_one_seed_in_two_dreams_is_two_groups_that_name_them(tmp_path):
+    made = [
+        make_trial(tmp_path / f"{dream}-{seed}", seed=seed, world=f"runs/{dream}-{seed}/fit")
+        for seed in range(2)
+        for dream in ("poor", "good")
+    ]
+    assert labels_of(made[::2]) == [("grpo in a dream", 2)], "a dream for each seed"
+    assert labels_of(made) == [("grpo in a dream (world poor-0/fit)", 2),
+                               ("grpo in a dream (world good-0/fit)", 2)]  # fmt: skip
+    assert labels_of(made[:3]) == [("grpo in a dream (world poor-0/fit)", 2),
+                                   ("grpo in a dream (world good-0/fit)", 1)]  # fmt: skip
+
+
+def test_a_run_that_was_made_twice_is_no_second_seed(tmp_path):
+    made = [make_trial(tmp_path / name / "run") for name in ("first", "again")]
+    assert labels_of(made) == [("grpo for real (first/run)", 1), ("grpo for real (again/run)", 1)]
+    both = group_runs([read_run(path) for path in made], dict.fromkeys(made, "named"))
+    assert [len(one.runs) for one in both] == [2], "who gives names answers for them"
 
 
 def test_runs_of_one_given_name_are_one_group_whatever_their_settings(tmp_path):
