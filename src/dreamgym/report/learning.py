@@ -137,8 +137,8 @@ def cost_section(groups: Sequence[RunGroup]) -> str:
         (
             f"<span class='key'><i class='c{group.colour % 8}'></i>{escape(group.label)}</span>",
             str(len(group.runs)),
-            shown(group.spread(looked("before"))),
-            shown(group.spread(looked("after"))),
+            shown(_success(group, "before")),
+            shown(_success(group, "after")),
             *(counted(group, "real_transitions", name)
               for name in ("offline", "online", "evaluation")),
             counted(group, "dream_transitions"),
@@ -171,6 +171,12 @@ def looked(when: str) -> Reading:
         return seen[0] if when == "before" else None
 
     return read
+
+
+def _success(group: RunGroup, when: str) -> Spread | None:
+    """Return real success of a look, its interval cut off where no share can be."""
+    spread = group.spread(looked(when))
+    return None if spread is None else spread.within(0.0, 1.0)
 
 
 def shown(spread: Spread | None, digits: int = 2) -> str:

@@ -181,6 +181,19 @@ def test_a_run_that_is_not_finished_is_told_and_not_counted(tmp_path):
     assert "class='tile" not in page
 
 
+def test_no_interval_of_success_goes_beyond_what_a_share_can_be(tmp_path):
+    made = []
+    for seed, reached in enumerate((0.9, 1.0)):
+        path = make_trial(tmp_path / f"{seed}", seed=seed)
+        result = json.loads((path / "result.json").read_text())
+        result |= {"before": {"real/success": seed / 10}, "after": {"real/success": reached}}
+        (path / "result.json").write_text(json.dumps(result))
+        made.append(read_run(path))
+    page = report_page(made)
+    assert "<b>0.95</b> <span class='ci'>0.31 to 1.00</span>" in page
+    assert "<b>0.05</b> <span class='ci'>0.00 to 0.69</span>" in page
+
+
 def test_references_of_a_dreamed_episode_are_shown(runs):
     step = Transition("a#1", "a", 1, "e", "t", "g", Split.TRAIN, Source.REAL, "s", "open box",
                       "a box with <dust>", 0.0, False, False, False)  # fmt: skip
