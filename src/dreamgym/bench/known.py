@@ -47,7 +47,7 @@ class KnownCells:
         """Put what has been finished meanwhile on record."""
         done = {
             cell.key: cell for cell in self.missing(suite).cells
-            if all(stage.finished(root) for stage in cell.stages)
+            if cell.finished(root)
         }  # fmt: skip
         if self.path is None or not done:
             return
@@ -55,5 +55,7 @@ class KnownCells:
         with LineWriter(self.path) as lines:
             for cell in done.values():
                 found = read_cell(cell, root, spent)
+                if found.success is None:
+                    continue  # judged by nothing: to be run again
                 self.found[cell.key] = found
                 lines.write({"key": cell.key, "version": __version__, "cell": asdict(found)})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dreamgym.bench.suites import TO
+from dreamgym.bench.suites import learnt_in
 from dreamgym.bench.table import BenchTable, CellResult
 from dreamgym.eval.seeds import across_seeds
 from dreamgym.page import Point, Series, curve_plot, legend, note, section
@@ -23,19 +23,14 @@ def online(cell: CellResult, look: int) -> float:
 
 
 def minutes(cell: CellResult, look: int) -> float:
-    """Return the minutes of everything until then: of records, fits and audits, too.
-
-    What is not practice is counted before it, all of it: also the evaluation that comes after, and
-    attempts of stages that were cut off.
-    """
-    before = max(0.0, cell.seconds - cell.looks[-1][2])
-    return (before + cell.looks[look][2]) / 60
+    """Return the minutes of everything until then: of records, fits and audits, too."""
+    return cell.seconds_at(look) / 60
 
 
 def looks_section(found: BenchTable) -> str:
     """Return a picture of each kind for every environment where looks are known of some arms."""
     drawn, shown = [], dict[str, Series]()
-    homes = [env for env in found.suite.envs if len(set(env.split(TO))) == 1]
+    homes = [env for env in found.suite.envs if learnt_in(env)[1]]
     for env in homes:  # Looks are of where a policy learns, wherever it is judged later.
         arms = [arm for arm in found.suite.arms if any(one.looks for one in found.of(arm, env))]
         for words, place in (("online real transitions", online), ("minutes", minutes)):

@@ -15,7 +15,8 @@ def write_markdown(table: BenchTable, *, command: str, failures: Mapping[str, st
     suite = table.suite
     lines = [
         f"# {suite.name}", "", suite.about, "", f"`{command}`", "", *made_with(table), "",
-        f"Success on {_judged_on(table)} per seed, mean over seeds with its 95 % t interval. "
+        f"Success on {_judged_on(table)} per seed, the same for every seed; mean over seeds with "
+        "its 95 % t interval, which is over trainings and not over tasks. "
         "Real transitions: recorded before (offline), practised on (online); means over all cells "
         "of the arm. Minutes are of all stages, those shared with other arms too, one thread each.",
         "",
@@ -32,8 +33,9 @@ def write_markdown(table: BenchTable, *, command: str, failures: Mapping[str, st
     lines += [*_ratios(table), *_needed_table(table), *_audits(table), *_predictors(table)]
     missing = [cell for cell in table.cells if cell.success is None]
     if missing:
-        names = ", ".join(f"{cell.arm} in {cell.env}, seed {cell.seed}" for cell in missing[:20])
-        lines += [f"Not finished, in no figure: {names}.", ""]
+        names = [f"{cell.arm} in {cell.env}, seed {cell.seed}" for cell in missing[:20]]
+        names += [f"and {len(missing) - 20} more"] if len(missing) > 20 else []
+        lines += [f"Not finished, in no figure: {', '.join(names)}.", ""]
     lines += [f"- {name} failed: {why}" for name, why in failures.items()]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -66,6 +68,13 @@ def _notes(table: BenchTable) -> list[str]:
         arms = ", ".join(dict.fromkeys(cell.arm for cell in cells))
         envs = ", ".join(dict.fromkeys(cell.env for cell in cells))
         lines.append(f"- {_cells(len(cells))} ({arms} in {envs}): {words}.")
+    broken = [cell for cell in table.cells if cell.failed]
+    if broken:
+        episodes = sum(cell.failed for cell in broken)
+        lines.append(
+            f"- {episodes} of the episodes that judge {_cells(len(broken))} broke and count "
+            "neither way."
+        )
     return [*lines, ""] if lines else []
 
 
@@ -84,18 +93,20 @@ def _success_table(table: BenchTable) -> list[str]:
     for arm in table.suite.arms:
         done = table.of(arm)
         shown = [str(table.success(arm, env) or "none") for env in envs]
-        means = [
-            sum(values) / len(values) if values else 0.0
-            for values in (
-                [cell.offline for cell in done], [cell.online for cell in done],
-                [cell.seconds / 60 for cell in done],
-            )
-        ]  # fmt: skip
-        seeds = str(len({cell.seed for cell in done}))
-        lines.append(
-            _row([arm, *shown, seeds, f"{means[0]:,.0f}", f"{means[1]:,.0f}", f"{means[2]:.1f}"])
+        seeds = [len(table.of(arm, env)) for env in envs]
+        several = ", ".join(map(str, seeds if len(set(seeds)) > 1 else seeds[:1]))
+        offline, online, minutes = (
+            _mean([cell.offline for cell in done], "{:,.0f}"),
+            _mean([cell.online for cell in done], "{:,.0f}"),
+            _mean([cell.seconds / 60 for cell in done], "{:.1f}"),
         )
+        lines.append(_row([arm, *shown, several, offline, online, minutes]))
     return lines
+
+
+def _mean(values: Sequence[float], form: str) -> str:
+    """Return a mean in words; nothing of nothing."""
+    return form.format(sum(values) / len(values)) if values else ""
 
 
 def _by_seed(table: BenchTable) -> list[str]:
@@ -148,11 +159,12 @@ def _needed_table(table: BenchTable) -> list[str]:
         return []
     head = [
         "arm", "in", "seed", "its last look", "its online transitions", "its minutes",
-        "real practice: online transitions", "times as many", "minutes of practice",
+        "real practice: online transitions", "times as many", "real practice: minutes",
     ]  # fmt: skip
     words = (
         "Looks at dev tasks while training: what real practice by the same algorithm needed to "
-        "come to where an arm ended."
+        "come to where an arm ended. Minutes are of everything: records, fits, audits and the "
+        "evaluation are counted before practice."
     )
     return [words, "", _row(head), "|" + "---|" * len(head), *rows, ""]
 
@@ -215,5 +227,6 @@ def _predictors(table: BenchTable) -> list[str]:
         for gate in ("open", "shut"):
             rise = table.rises(gate, env)
             if rise is not None:
-                lines.append(f"- {env}, gate {gate}: {rise.seeds} dreams, rise {rise}")
+                spread, dreams = rise
+                lines.append(f"- {env}, gate {gate}: {dreams} dreams, rise {spread}")
     return [*lines, ""]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dreamgym.bench.looks import looks_section
 from dreamgym.bench.suite import Suite
-from dreamgym.bench.suites import TO
+from dreamgym.bench.suites import learnt_in
 from dreamgym.bench.table import BenchTable
 from dreamgym.eval.seeds import Spread, p_words
 from dreamgym.page import interval_bar, note, section, table
@@ -46,11 +46,11 @@ def suite_page(
 def _names(suite: Suite, root: Path) -> dict[Path, str]:
     """Return what each training is called: the arms that it ends in, and where, if in several."""
     ends: dict[Path, dict[str, None]] = {}
-    several = len({env.partition(TO)[0] for env in suite.envs}) > 1
+    several = len({learnt_in(env)[0] for env in suite.envs}) > 1
     for cell in suite.cells:
         trained = [stage for stage in cell.stages if stage.words[0] == "train"]
         if trained:
-            name = f"{cell.arm}, {cell.env.partition(TO)[0]}" if several else cell.arm
+            name = f"{cell.arm}, {learnt_in(cell.env)[0]}" if several else cell.arm
             ends.setdefault(trained[-1].folder(root), {})[name] = None
     return {folder: " and ".join(names) for folder, names in ends.items()}
 

@@ -116,7 +116,7 @@ PLACES = {
     )
 }  # fmt: skip
 """Environments by short name. No settings are known with which `cook` passes its audit."""
-OTHER_TURNS = 25
+OTHER_TURNS = 24
 """Of an episode in an environment of a kind that no place is of."""
 
 
@@ -201,6 +201,10 @@ class Scale:
         """
         least = self.real_steps * self.groups(place) * GROUP_SIZE * place.shortest
         return self.then_real or least // 16
+
+    def pays(self, place: Place) -> bool:
+        """Say whether that pays for a group of episodes, however long they are."""
+        return bool(self.then_real) or self.budget(place) >= GROUP_SIZE * place.turns
 
 
 SCALES = {

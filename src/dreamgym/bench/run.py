@@ -18,6 +18,7 @@ from pathlib import Path
 
 from dreamgym.bench.suite import RESUMABLE, Stage, Suite
 from dreamgym.errors import RunDirError
+from dreamgym.report.record import read_run
 from dreamgym.runs import LineWriter, read_json_lines
 
 TIMES = "stages.jsonl"
@@ -158,16 +159,29 @@ async def run_stage(stage: Stage, root: Path, *, times: LineWriter, call: Call) 
             shutil.rmtree(folder)
         words = stage.command(root, resume=folder.exists())
         began, said_before = time.monotonic(), log.stat().st_size if log.exists() else 0
-        code = await call(words, log)
-        seconds = round(time.monotonic() - began, 2)
-        times.write({"stage": _name(stage), "key": stage.key, "seconds": seconds, "code": code})
+        code: int | None = None
+        try:
+            code = await call(words, log)
+        finally:  # An attempt that was cut off took its time, too.
+            seconds = round(time.monotonic() - began, 2)
+            row = {"stage": _name(stage), "key": stage.key, "seconds": seconds, "code": code}
+            times.write(row)
         if stage.finished(root):
-            return ""
+            return _emptiness(stage, root)
         if not _in_hand(folder):
             break  # Else another suite began it in the same moment: wait for that one.
     text = log.read_bytes()[said_before:].decode("utf-8", "replace")
     said = [line for line in text.splitlines() if line.strip()]
     return f"exit {code}: {' '.join(said[-3:])[-600:]} (see {log})"
+
+
+def _emptiness(stage: Stage, root: Path) -> str:
+    """Say why an evaluation judged nobody, and let it be run again; nothing where it did."""
+    run = read_run(stage.folder(root))
+    if run.kind != "eval" or run.of("success", "episodes") != 0:
+        return ""
+    (stage.folder(root) / "result.json").unlink()
+    return f"every episode failed, the first with: {run.of('first_failure')}"
 
 
 async def _until_free(folder: Path) -> None:

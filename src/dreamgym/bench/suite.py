@@ -117,6 +117,10 @@ class Cell:
                 found.setdefault(stage.key, stage)
         return tuple(found.values())
 
+    def finished(self, root: Path) -> bool:
+        """Say whether all of them are done."""
+        return all(stage.finished(root) for stage in self.stages)
+
 
 @dataclass(frozen=True, slots=True)
 class Suite:
@@ -139,13 +143,16 @@ class Suite:
 
     @property
     def separate(self) -> bool:
-        """Whether no policy stands in several columns: then all may be pooled as observations."""
-        trained: dict[str, str] = {}
+        """Whether columns have no stage in common: then all may be pooled as observations.
+
+        One policy that is judged twice is no two observations, nor are two sizes of a policy that
+        learnt from the same record.
+        """
+        column: dict[str, str] = {}
         return all(
-            trained.setdefault(stage.key, cell.env) == cell.env
+            column.setdefault(stage.key, cell.env) == cell.env
             for cell in self.cells
             for stage in cell.stages
-            if stage.words[0] == "train"
         )
 
     @property

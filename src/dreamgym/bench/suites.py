@@ -23,7 +23,7 @@ from dreamgym.bench.arms import (
     start_arm,
 )
 from dreamgym.bench.ground import USUAL, DreamKind, Ground, settings
-from dreamgym.bench.place import SCALES, Place, find_place
+from dreamgym.bench.place import GROUP_SIZE, SCALES, Place, Scale, find_place
 from dreamgym.bench.suite import Suite
 from dreamgym.errors import ConfigError, did_you_mean
 
@@ -92,6 +92,7 @@ TRANSFER: Makers = {
 CROSSINGS = {
     "coin8-marks": ("coin8-marks", "coin-marks", "map"),
     "coin8": ("coin8", "coin", "map"),
+    "map-marks": ("map-marks", "coin8-marks", "coin-marks"),
     "map": ("map", "coin8", "coin"),
 }
 """Where policies of a place are judged; the first is the place itself, to compare with."""
@@ -140,7 +141,7 @@ SUITES = {
         "then for real.",
         TABLE1,
         (("sft", "start"), ("sft-more", "start"), *_compared("grpo"), *_compared("ppo")),
-        ("coin8-marks", "map", "twc", "alfworld"),
+        ("coin8-marks", "map-marks", "twc", "alfworld"),
     ),
     "table2": Plan(
         "Ablations of GRPO in the dream (Table 2). `full` has the gate: where its audit shuts it, "
@@ -153,21 +154,21 @@ SUITES = {
             *((name, "no-gate") for name in TABLE2 if name not in ("start", "full", "no-gate")),
             ("no-luck-control", "sampled"),
         ),
-        ("coin8-marks", "map"),
+        ("coin8-marks", "map-marks"),
     ),
     "efficiency": Plan(
         "Success against online real transitions and time: for real, in a dream, and in a dream "
         "first, then for real (Figure 3).",
         EFFICIENCY,
         (("grpo-dream", "grpo-real"), ("grpo-s2r", "grpo-real")),
-        ("coin8-marks", "map"),
+        ("coin8-marks", "map-marks"),
     ),
     "transfer": Plan(
         "Learnt in one game, judged in another (Figure 3, middle): the start and what learnt in "
         "its dream, beside clones of demonstrations of the other game.",
         TRANSFER,
         (("grpo-dream", "start"), ("grpo-dream", "start-there"), ("grpo-dream", "sft-there")),
-        ("coin8-marks", "map"),
+        ("coin8-marks", "map-marks"),
     ),
     "data": Plan(
         "Success after learning in the dream, by the real transitions that it is made of (about; "
@@ -187,7 +188,7 @@ SUITES = {
         "success?",
         {kind.name: kind_arm(kind, audited=True) for kind in KINDS},
         tuple((kind.name, USUAL.name) for kind in KINDS[1:]),
-        ("coin8-marks", "map"),
+        ("coin8-marks", "map-marks"),
     ),
 }  # fmt: skip
 
@@ -224,21 +225,45 @@ def make_suite(
             hint = did_you_mean(model, MODELS)
             raise ConfigError(f"no model '{model}', nor a folder of one.{hint}")
     wanted = [arm for arm in plan.arms if not arms or arm in arms]
-    columns = [
-        one for env in envs or plan.envs for one in _columns(env, crossing=name == "transfer")
-    ]
+    # By name, since one that is named twice is still one observation of each seed.
+    columns = {
+        one[0]: one
+        for env in envs or plan.envs
+        for one in _columns(env, crossing=name == "transfer")
+    }
+    _check_budgets(wanted, [here for _, here, _ in columns.values()], size)
     named = tuple(models) != (MODEL,)
     cells = tuple(
         plan.arms[arm](Ground(here, seed, size, model, there)).cell(
             f"{column} {model}" if named else column, arm, seed
         )
         for model in models
-        for column, here, there in columns
+        for column, here, there in columns.values()
         for seed in seeds
         for arm in wanted
     )
     kept = tuple(pair for pair in plan.compare if set(pair) <= set(wanted))
     return Suite(name, plan.about, cells, kept)
+
+
+def learnt_in(column: str) -> tuple[str, bool]:
+    """Return where the policies of a column learnt, and whether they are judged there as well."""
+    where, _, model = column.partition(" ")
+    here, _, there = where.partition(TO)
+    return f"{here} {model}".strip(), there in ("", here)
+
+
+def _check_budgets(arms: Sequence[str], places: Sequence[Place], scale: Scale) -> None:
+    """Refuse sim-to-real where a sixteenth of real practice buys nothing: before all else."""
+    if not any(arm.endswith("-s2r") for arm in arms):
+        return
+    for place in places:
+        if not scale.pays(place):
+            raise ConfigError(
+                f"{scale.budget(place)} real transitions, a sixteenth of what real practice has at "
+                f"scale {scale.name}, do not pay for one group of {GROUP_SIZE} episodes in "
+                f"{place.name}: take a larger --scale, or leave sim-to-real out with --arm"
+            )
 
 
 def _columns(env: str, *, crossing: bool) -> list[tuple[str, Place, Place | None]]:

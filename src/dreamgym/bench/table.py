@@ -43,6 +43,8 @@ class CellResult:
     """What its dream's audit found, where the suite asks for it."""
     gate: str = ""
     """Whether that audit opened the gate: `open`, `shut`, or nothing where none was asked for."""
+    failed: int = 0
+    """Episodes of the evaluation that broke, and count neither way."""
     packages: str = ""
     """What the evaluation was run with; nothing where it was not written down."""
     averaged: bool = False
@@ -55,6 +57,15 @@ class CellResult:
         """How far success rose from the start."""
         return None if self.success is None or self.start is None else self.success - self.start
 
+    def seconds_at(self, look: int) -> float:
+        """Return the time of everything until a look: of records, fits and audits, too.
+
+        What is not practice is counted before it, all of it: also the evaluation that comes after,
+        and attempts of stages that were cut off.
+        """
+        before = max(0.0, self.seconds - self.looks[-1][2])
+        return before + self.looks[look][2]
+
 
 @dataclass(frozen=True, slots=True)
 class Needed:
@@ -65,7 +76,7 @@ class Needed:
     online: float | None
     """Real transitions practised on at the first look that reached the level; None if none did."""
     seconds: float | None
-    """Of practice until then."""
+    """Of everything until then, as `CellResult.seconds_at` has it."""
 
     @property
     def level(self) -> float:
@@ -128,9 +139,13 @@ class BenchTable:
             if not cell.looks or not others:
                 continue
             level = cell.looks[-1][1]
-            reached = [look for look in others[0].looks if look[1] >= level]
-            online, _, seconds = reached[0] if reached else (None, level, None)
-            found.append(Needed(cell, online, seconds))
+            real = others[0]
+            reached = [place for place, look in enumerate(real.looks) if look[1] >= level]
+            if reached:
+                first = reached[0]
+                found.append(Needed(cell, real.looks[first][0], real.seconds_at(first)))
+            else:
+                found.append(Needed(cell, None, None))
         return found
 
     def ratio(self, algo: str, env: str) -> tuple[float, float | None] | None:
@@ -160,13 +175,19 @@ class BenchTable:
             ]
         )
 
-    def rises(self, gate: str, env: str) -> Spread | None:
-        """Return the rise in success over all dreams whose gate is open, or shut."""
-        found = [
-            cell.rise for cell in self.cells
-            if (cell.env, cell.gate) == (env, gate) and cell.rise is not None
-        ]  # fmt: skip
-        return across_seeds(found) if found else None
+    def rises(self, gate: str, env: str) -> tuple[Spread, int] | None:
+        """Return the rise in success behind open gates, or shut ones, and in how many dreams.
+
+        Dreams of one seed share start and tasks: their mean is one observation.
+        """
+        by_seed: dict[int, list[float]] = {}
+        for cell in self.cells:
+            if (cell.env, cell.gate) == (env, gate) and cell.rise is not None:
+                by_seed.setdefault(cell.seed, []).append(cell.rise)
+        if not by_seed:
+            return None
+        means = [sum(rises) / len(rises) for rises in by_seed.values()]
+        return across_seeds(means), sum(map(len, by_seed.values()))
 
     def plain(self) -> dict[str, Any]:
         """Return it all for `result.json`."""
@@ -223,7 +244,7 @@ def seconds_spent(root: Path) -> dict[str, float]:
 
 def read_cell(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
     """Return what one cell came to, or that it is not finished."""
-    if not all(stage.finished(root) for stage in cell.stages):
+    if not cell.finished(root):
         return CellResult(cell.env, cell.arm, cell.seed, None)
     found = _judged(cell, root, spent)
     start = _success(cell.start, root) if cell.start is not None else None
@@ -232,7 +253,7 @@ def read_cell(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
     audit = read_run(cell.audit.folder(root))
     gate = "open" if audit.of("gate", "open") else "shut"
     if cell.gated and gate == "shut":
-        found = replace(found, success=start)
+        found = replace(found, success=start, looks=())  # nobody would have trained
     return replace(found, start=start, audit=audit_figures(audit.result or {}), gate=gate)
 
 
@@ -253,14 +274,16 @@ def _judged(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
         return [int(run.of("real_transitions", name) or 0) for run in runs if run.kind != "collect"]
 
     def took(stage: Stage, run: RunRecord) -> float:
-        # What a killed suite left behind may have come to its end alone, by its own clock only.
-        return max(spent.get(stage.key, 0.0), float(run.of("seconds") or 0.0))
+        # What a killed suite left behind may have come to its end alone, by its own clock only;
+        # that clock begins anew when a run is resumed, while its steps keep their times.
+        steps = sum(sum(_timed(row)) for row in run.metrics)
+        return max(spent.get(stage.key, 0.0), float(run.of("seconds") or 0.0), steps)
 
     looks: list[tuple[float, float, float]] = []
     taken = 0.0
     for run in runs:
         for row in run.metrics:
-            taken += sum(value for name, value in row.items() if name.startswith("time/"))
+            taken += sum(_timed(row))
             if "real/success" in row:
                 looks.append((row.get("real/steps_online", 0.0), row["real/success"], taken))
     # Audits that the table tells of stand beside the chain; what they look at is recorded for them.
@@ -281,5 +304,11 @@ def _judged(cell: Cell, root: Path, spent: Mapping[str, float]) -> CellResult:
         evaluation=sum(counts("evaluation")) + looked_at + int(judged.of("transitions") or 0),
         seconds=round(sum(took(stage, run) for stage, run in every.items()), 1),
         looks=tuple(looks),
+        failed=int(judged.of("failed") or 0),
         packages=str(judged.about.get("packages", "")),
     )
+
+
+def _timed(row: Mapping[str, float]) -> list[float]:
+    """Return what the parts of a step took."""
+    return [value for name, value in row.items() if name.startswith("time/")]

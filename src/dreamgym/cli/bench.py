@@ -26,7 +26,7 @@ Name = Annotated[str, typer.Argument(help=f"The suite: {', '.join(SUITES)}.")]
 SizeOf = Annotated[str, typer.Option("--scale", help="tiny, brief, small, medium, long or full.")]
 Envs = Annotated[
     list[str] | None,
-    typer.Option("--env", help="Only these, by short name or spec; coin8-marks->map in transfer."),
+    typer.Option("--env", help="Only these, by short name or spec; 'coin8->map' in transfer."),
 ]
 Arms = Annotated[list[str] | None, typer.Option("--arm", help="Only these arms; repeatable.")]
 Models = Annotated[
@@ -91,6 +91,7 @@ def bench(
         path, config=dump_toml(settings), about=about, resume=True,
         may_change=frozenset({"envs", "arms", "seeds", "models", "gate"}),
     )  # fmt: skip
+    _show_known(console, known, suite)
     with options.running(run, resumable=True, always=True), progress(
         console, f"Bench {name}", total=len(known.missing(suite).stages), guess_time=False
     ) as bar:  # fmt: skip
@@ -109,6 +110,14 @@ def bench(
         raise typer.Exit(1)
 
 
+def _show_known(console: Console, known: KnownCells, suite: Suite) -> None:
+    """Say how much is on record, so that a mistyped name of a file shows at once."""
+    if known.path is not None:
+        count = len(suite.cells) - len(known.missing(suite).cells)
+        words = f"{count} of {len(suite.cells)} cells are on record in {known.path}."
+        console.print(words, markup=False, highlight=False, soft_wrap=True)
+
+
 def _in_words(standing: Standing) -> str:
     """Say how long it will take, what runs and what failed."""
     left = standing.seconds_left
@@ -120,7 +129,8 @@ def _in_words(standing: Standing) -> str:
 
 def _show_commands(console: Console, suite: Suite, root: Path) -> None:
     """Print every command, none before what it needs."""
-    for stage in suite.stages:
+    missing = [stage for stage in suite.stages if not stage.finished(root)]
+    for stage in missing:
         words = shlex.join(["dreamgym", *stage.command(root)])
         console.print(words, markup=False, highlight=False, soft_wrap=True)
-    console.print(f"{len(suite.stages)} commands, {len(suite.cells)} cells.", highlight=False)
+    console.print(f"{len(missing)} commands, {len(suite.cells)} cells.", highlight=False)

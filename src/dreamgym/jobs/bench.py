@@ -56,15 +56,19 @@ async def run_bench(
     root.mkdir(parents=True, exist_ok=True)
     run.begin()
     known = known or KnownCells()
+    shown: set[str] = set()
 
     def changed(standing: Standing) -> None:
         known.keep(suite, root)
+        done = {cell.key for cell in suite.cells if cell.key in known.found or cell.finished(root)}
+        if not done <= shown:  # A suite takes hours: what is known so far is there to be read.
+            shown.update(done)
+            _write_table(run, make_table(suite, root, known.found), command, {})
         on_change(standing)
 
     failures = await run_suite(known.missing(suite), root, jobs=jobs, on_change=changed)
     table, versions = make_table(suite, root, known.found), installed_versions()
-    markdown = write_markdown(table, command=command, failures=failures)
-    write_atomically(run.path / TABLE, markdown)
+    markdown = _write_table(run, table, command, failures)
     made = (command, *made_with(table))
     write_atomically(run.path / PAGE, suite_page(table, root, made=made, look_up=find_references))
     run.result(
@@ -81,3 +85,9 @@ async def run_bench(
     )
     run.event("finished", failures=len(failures))
     return Benched(table, markdown, failures)
+
+
+def _write_table(run: RunDir, table: BenchTable, command: str, failures: Mapping[str, str]) -> str:
+    markdown = write_markdown(table, command=command, failures=failures)
+    write_atomically(run.path / TABLE, markdown)
+    return markdown

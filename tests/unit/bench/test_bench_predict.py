@@ -113,15 +113,17 @@ def test_the_table_tells_of_each_dream_and_which_figure_goes_with_the_rise(tmp_p
     table = make_table(Suite("s", "About.", tuple(cells_of(tmp_path))), tmp_path)
     assert [cell.rise for cell in table.cells] == pytest.approx(RISES)
     assert [cell.gate for cell in table.cells] == ["shut"] * 2 + ["open"] * 3
-    assert table.rises("shut", "e").mean == pytest.approx(0.05)
-    assert table.rises("open", "e").mean == pytest.approx(0.3)
+    behind = {gate: table.rises(gate, "e") for gate in ("shut", "open")}
+    assert (behind["shut"][0].mean, behind["shut"][1]) == (pytest.approx(0.05), 2)
+    assert (behind["open"][0].mean, behind["open"][1]) == (pytest.approx(0.3), 3)
+    assert behind["open"][0].seeds == 1, "dreams of one seed are one observation"
     told = write_markdown(table, command="c", failures={})
     assert "| e | exact | 1.00 | 1.00 to 1.00 | 5 |" in told
     assert "| e | recall |  |  | 5 |" in told
     steps = "0.000 | 0.900 | 0.990 | 0.010 | 0.950"
     policy = "1.000 | 1.000 | 0.000 | 0.100 | 0.020 | 0.440"
     assert f"| dream-4 | e | 0 | {steps} | {policy} | open | 0.300 | 0.700 | 0.400 |" in told
-    assert "- e, gate open: 3 dreams, rise 0.300 [" in told
+    assert "- e, gate open: 3 dreams, rise 0.300" in told
     assert "Which audit figure predicts" in suite_page(table, tmp_path)
     plain = json.loads(json.dumps(table.plain(), allow_nan=False))
     assert plain["predictors"][1]["correlation"] == pytest.approx(1)

@@ -17,6 +17,8 @@ from dreamgym.bench.run import seconds_left
 from dreamgym.bench.suite import Inside
 from dreamgym.bench.table import BenchTable, CellResult
 from dreamgym.errors import ConfigError, RecordError
+from dreamgym.jobs.bench import run_bench
+from dreamgym.runs import open_run
 
 SUCCESS = {"start": (0.2, 0.3, 0.4), "grpo-dream": (0.5, 0.5, 0.8), "grpo-real": (0.5, 0.6, 0.7)}
 
@@ -171,6 +173,56 @@ def test_a_stage_that_another_suite_began_in_the_same_moment_is_waited_for(tmp_p
     assert len(calls) == 1
 
 
+def test_an_evaluation_in_which_every_episode_failed_is_no_result(tmp_path):
+    suite = make_suite("table1", "tiny", envs=["coin8"], arms=["random"], seeds=range(1))
+    known = KnownCells(tmp_path / "cells.jsonl")
+
+    async def call(words, log):
+        """What `dreamgym eval` leaves when the engine does not start."""
+        out = Path(words[words.index("--out") + 1])
+        out.mkdir(parents=True)
+        leave(out, words)
+        nothing = {"command": "eval", "success": {"mean": None, "episodes": 0}, "failed": 8,
+                   "first_failure": "no Java"}  # fmt: skip
+        (out / "result.json").write_text(json.dumps(nothing))
+        known.keep(suite, tmp_path)
+        return 1
+
+    (why,) = play(suite, tmp_path, call).values()
+    assert why == "every episode failed, the first with: no Java"
+    assert known.found == {} and not suite.cells[0].finished(tmp_path), "it will be run again"
+
+
+def test_attempts_that_were_cut_off_count_as_time(tmp_path):
+    suite = make_suite("table1", "tiny", envs=["coin8"], arms=["random"], seeds=range(1))
+
+    async def cut(words, log):
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        play(suite, tmp_path, cut)
+    (row,) = map(json.loads, (tmp_path / "stages.jsonl").read_text().splitlines())
+    assert (row["key"], row["code"]) == (suite.stages[0].key, None)
+
+
+def test_episodes_that_broke_are_told(suite):
+    cells = tuple(CellResult(c.env, c.arm, c.seed, 0.5, failed=c.seed) for c in suite.cells)
+    told = write_markdown(BenchTable(suite, cells), command="c", failures={})
+    assert "- 9 of the episodes that judge 6 cells broke and count neither way." in told
+
+
+def test_seeds_are_counted_by_column():
+    both = make_suite("table1", "tiny", envs=["coin8", "map"], arms=["start", "random"])
+    cells = tuple(
+        CellResult(c.env, c.arm, c.seed, 0.5 if c.arm == "start" and c.seed < count else None)
+        for c in both.cells
+        for count in [5 if c.env == "coin8" else 2]
+    )
+    told = write_markdown(BenchTable(both, cells), command="c", failures={})
+    assert "| 5, 2 | 0 | 0 | 0.0 |" in told
+    assert "| random | none | none | 0 |  |  |  |" in told
+
+
 def test_audits_beside_the_chain_count_with_what_they_look_at(tmp_path):
     both = make_suite("table2", envs=["coin8"], arms=["full", "no-gate"], seeds=range(1))
     play(both, tmp_path, Player())
@@ -183,6 +235,8 @@ def test_a_policy_that_is_judged_in_several_columns_is_one_observation(tmp_path)
     crossing = make_suite("transfer", envs=["coin8"], seeds=range(3))
     table = make_table(crossing, tmp_path)
     assert table.compared_in == crossing.envs
+    sizes = make_suite("table1", envs=["coin8"], arms=["start"], models=("1m", "3m"))
+    assert make_table(sizes, tmp_path).compared_in == sizes.envs, "they learnt from one record"
     apart = make_suite("table1", envs=["coin8", "map"], arms=["start", "grpo-real"])
     assert make_table(apart, tmp_path).compared_in == ("coin8", "map", None)
 
@@ -201,7 +255,9 @@ def test_the_table_by_hand(suite, tmp_path):
     assert (dreamt.offline, dreamt.online) == (700, 0)
     assert cell.seconds == 60 * 4, "no clock saw the stages of this player but their own"
     needed = table.needed("grpo-dream", by="grpo-real")[0]
-    assert (needed.ended, needed.level, needed.online, needed.seconds) == (dreamt, 1.0, 1600.0, 5.0)
+    assert (needed.ended, needed.level, needed.online) == (dreamt, 1.0, 1600.0)
+    assert needed.seconds == cell.seconds, "at its last look it has had all of its time"
+    assert replace(cell, seconds=100.0).seconds_at(0) == 96.0, "of which 5 are practice"
     assert needed.times is None, "what took none cannot be multiplied"
     assert replace(needed, ended=replace(dreamt, online=100)).times == 16.0
     told = write_markdown(table, command="dreamgym bench", failures={})
@@ -377,3 +433,23 @@ def test_without_a_file_nothing_is_kept_and_a_bad_line_is_told(suite, tmp_path):
         bad.write_text(line + "\n")
         with pytest.raises(RecordError, match="not a cell of a suite"):
             KnownCells(bad)
+
+
+def test_what_is_known_so_far_is_there_to_be_read(tmp_path, monkeypatch):
+    suite = make_suite("table1", "tiny", envs=["coin8"], arms=["random"], seeds=range(2))
+    run = open_run(tmp_path / "run", config="", about={}, resume=False)
+    found = []
+
+    async def play_stage(stage, root, **more):
+        table = run.path / "table.md"
+        found.append(table.read_text() if table.exists() else "")
+        stage.folder(root).mkdir(parents=True)
+        leave(stage.folder(root), stage.command(root))
+        return ""
+
+    monkeypatch.setattr("dreamgym.bench.run.run_stage", play_stage)
+    asyncio.run(run_bench(suite, run, scale="tiny", command="dreamgym bench"))
+    run.close()
+    assert found[0] == ""
+    assert "Not finished, in no figure: random in coin8, seed 1." in found[1]
+    assert "| random | 0.100 | 1 |" in found[1]

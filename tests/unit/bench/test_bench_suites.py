@@ -7,7 +7,7 @@ import pytest
 
 from dreamgym.bench import SUITES, make_suite
 from dreamgym.bench.place import GROUP_SIZE, PLACES, SCALES, find_place
-from dreamgym.bench.suites import AMOUNTS, CROSSINGS, MODELS
+from dreamgym.bench.suites import AMOUNTS, CROSSINGS, MODELS, learnt_in
 from dreamgym.config import load_config
 from dreamgym.errors import ConfigError
 
@@ -58,7 +58,7 @@ def test_comparisons_are_of_arms_that_there_are(name):
 
 def test_the_first_table_has_its_rows_and_columns():
     suite = make_suite("table1")
-    assert suite.envs == ("coin8-marks", "map", "twc", "alfworld")
+    assert suite.envs == ("coin8-marks", "map-marks", "twc", "alfworld")
     assert suite.arms == (
         "random", "start", "sft", "sft-more", "dpo", "grpo-real", "grpo-dream", "grpo-s2r",
         "ppo-real", "ppo-dream", "ppo-s2r",
@@ -155,7 +155,7 @@ def test_without_its_gate_the_same_policy_is_counted():
 def test_policies_are_judged_elsewhere():
     suite = make_suite("transfer", seeds=range(1))
     assert suite.envs == tuple(
-        f"{here}->{there}" for here in ("coin8-marks", "map") for there in CROSSINGS[here]
+        f"{here}->{there}" for here in ("coin8-marks", "map-marks") for there in CROSSINGS[here]
     )
     cells = {(cell.env, cell.arm): cell for cell in suite.cells}
     there = cells["coin8-marks->map", "grpo-dream"]
@@ -164,9 +164,30 @@ def test_policies_are_judged_elsewhere():
     elsewhere = cells["coin8-marks->coin-marks", "grpo-dream"]
     assert trained in elsewhere.stages, "learnt once, judged everywhere"
     own = cells["coin8-marks->map", "start-there"]
-    assert own.last == cells["map->map", "start"].last
+    (home,) = make_suite("transfer", envs=["map->map"], arms=["start"], seeds=range(1)).cells
+    assert own.last == home.last
     (named,) = make_suite("transfer", envs=["coin->twx/coin"], arms=["start"], seeds=range(1)).cells
     assert named.env == "coin->twx-coin"
+
+
+def test_a_column_is_there_once_however_often_it_is_named():
+    twice = make_suite("transfer", envs=["coin8-marks", "coin8-marks->map"], seeds=range(1))
+    assert twice.cells == make_suite("transfer", envs=["coin8-marks"], seeds=range(1)).cells
+
+
+def test_where_policies_of_a_column_learnt():
+    assert learnt_in("coin8 3m") == ("coin8 3m", True)
+    assert learnt_in("map->map 3m") == ("map 3m", True)
+    assert learnt_in("map->coin8") == ("map", False)
+
+
+def test_sim_to_real_that_could_buy_nothing_is_refused_before_anything_is_run():
+    for scale in ("small", "medium", "long"):
+        assert make_suite("table1", scale, envs=["py/mine:make"], seeds=range(1)).cells
+    with pytest.raises(ConfigError, match=r"80 real transitions.*larger --scale.*--arm"):
+        make_suite("table1", "brief", envs=["twx/coin?numLocations=11"], seeds=range(1))
+    arms = ["start", "grpo-dream"]
+    assert make_suite("table1", "brief", envs=["twx/coin?numLocations=11"], arms=arms).cells
 
 
 def test_amounts_of_data_are_all_that_a_dream_knows():
@@ -204,7 +225,7 @@ def test_specs_are_played_with_the_settings_of_their_kind():
     large, small = find_place("twx/coin?numLocations=11"), find_place("twx/coin?numLocations=3")
     assert large.name != small.name
     assert large.demos == PLACES["coin8"].demos
-    assert find_place("py/mine:make").turns == 25
+    assert find_place("py/mine:make").turns == 24
 
 
 def test_gates_can_be_left_open():
