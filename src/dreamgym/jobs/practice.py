@@ -199,6 +199,7 @@ async def make_probe(config: RunConfig, real: RealWorld, card: PolicyCard, llm: 
                 raise ConfigError(f"every look at {card.env} failed: {report.first_failure}")
             transitions += report.transitions
             figures[f"real/success{ending}"] = report.success.mean
+            figures[f"real/episodes{ending}"] = float(report.success.episodes)
             figures[f"real/refused{ending}"] = report.refused_share
             figures[f"real/failed{ending}"] = float(report.failed)
         return Sight(figures["real/success"], transitions, figures)

@@ -28,6 +28,9 @@ ASIDE = frozenset({"seed", "env.workers", "env.time_limit", "rl.threads", "train
                    "fit.threads", "dpo.threads"})  # fmt: skip
 """Settings on which no result depends, or only by chance."""
 
+SUCCESS, EPISODES = "real/success", "real/episodes"
+"""Of a look at reality: the share, and of how many; each also with an ending."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunGroup:
@@ -70,17 +73,22 @@ class RunGroup:
             known = [place for place in places if place is not None]
             if len(rows) < len(reached) or len(known) < len(rows):
                 continue
-            point = self._point(sum(known) / len(known), [row[name] for row in rows], name, share)
-            points.append(point)
+            points.append(self._point(sum(known) / len(known), rows, name, share))
         return tuple(points)
 
-    def _point(self, x: float, values: Sequence[float], name: str, share: bool) -> Point:
+    def _point(
+        self, x: float, rows: Sequence[Mapping[str, float]], name: str, share: bool
+    ) -> Point:
+        values = [row[name] for row in rows]
         spread = across_seeds(values)
         low, high = spread.low, spread.high
-        episodes = self.runs[0].settings.get("rl.eval_episodes")
-        if len(values) == 1 and name.startswith("real/success") and episodes:
-            rate = wilson(round(values[0] * episodes), int(episodes))
-            low, high = rate.low, rate.high
+        if len(rows) == 1 and name.startswith(SUCCESS):
+            # A look may play fewer than were asked for; earlier versions do not say how many.
+            asked = self.runs[0].settings.get("rl.eval_episodes", 0)
+            episodes = int(rows[0].get(name.replace(SUCCESS, EPISODES), asked))
+            if episodes:
+                rate = wilson(round(values[0] * episodes), episodes)
+                low, high = rate.low, rate.high
         if low is not None and high is not None:
             # What never falls below 0, or rises above 1, has no interval there either.
             low = max(0.0, low) if share or min(values) >= 0 else low

@@ -15,6 +15,7 @@ from dreamgym.errors import ConfigError, EnvError
 from dreamgym.experience.model import ExperienceModel
 from dreamgym.experience.prompt import Style
 from dreamgym.experience.world import DreamWorld
+from dreamgym.jobs.practice import make_probe
 from dreamgym.jobs.watch import make_watch
 from dreamgym.models.as_llm import LocalLLM
 from dreamgym.models.llama import Llama
@@ -31,10 +32,15 @@ TASKS = tuple(ENGINE.tasks(Split.TRAIN))
 class Stairs:
     """The staircase as a real world, in this process. `broken` stairs refuse every action."""
 
-    def __init__(self, *, broken=False, gone=False):
-        self.broken, self.gone, self.steps = broken, gone, 0
+    def __init__(self, *, broken=False, gone=False, closed=()):
+        self.broken, self.gone, self.closed, self.steps = broken, gone, closed, 0
+
+    async def tasks(self, split):
+        return tuple(ENGINE.tasks(split))
 
     async def open(self, task):
+        if task.key in self.closed:
+            raise EnvError("closed today")
         return Climb(ENGINE.open(task), self)
 
     async def info(self):
@@ -84,6 +90,21 @@ def read(policy, world, *more, store=None, step=10):
     )
     dream = SimpleNamespace(world=dreamt, tasks=lambda split: TASKS)
     return asyncio.run(make_watch(config, dream, world, card=card, llm=llm, store=store)(step))
+
+
+def test_a_look_at_reality_says_how_many_episodes_counted(policy):
+    llm, knows = policy
+    card = PolicyCard("stairs", choose=Choose.KNOWN, knows=knows)
+    config = load_config(settings=["rl.eval_episodes=50", "rl.max_steps=4"])
+
+    async def look_once():
+        probe = await make_probe(config, Stairs(closed=("1000", "1004")), card, llm)
+        return await probe()
+
+    figures = asyncio.run(look_once()).figures
+    for ending in ("", "_greedy"):
+        assert figures[f"real/episodes{ending}"] == len(ENGINE.tasks(Split.DEV)) - 2
+        assert figures[f"real/failed{ending}"] == 2
 
 
 def test_an_honest_dream_is_found_honest(policy):

@@ -16,6 +16,7 @@ from dreamgym.errors import RecordError, RunDirError
 from dreamgym.models.tiny import PRESETS
 from dreamgym.report import read_run, report_page
 from dreamgym.report.groups import NAMES, group_runs
+from dreamgym.rollout.summary import wilson
 from dreamgym.types import Source, Split, Transition
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -157,6 +158,20 @@ def test_one_seed_has_the_interval_of_its_look_and_a_longer_run_goes_on_alone(tm
     both = group_runs([long, type(short)(short.path, short.kind, short.about, short.settings, cut,
                                          None)])[0]  # fmt: skip
     assert [point.x for point in both.curve("real/success")] == [0, 10, 20, 30]
+
+
+def test_the_interval_of_a_look_is_of_the_episodes_that_counted(tmp_path):
+    run = read_run(make_trial(tmp_path / "run"))
+    figures = {"real/success": 0.75, "real/success_greedy": 0.75, "real/episodes_greedy": 4.0}
+    asked = figures | {"step": 0}
+    told = asked | {"real/episodes": 4.0}
+    for row, name, episodes in (
+        (asked, "real/success", 50), (told, "real/success", 4), (asked, "real/success_greedy", 4),
+    ):  # fmt: skip
+        (group,) = group_runs([replace(run, metrics=(row,))])
+        (point,) = group.curve(name)
+        rate = wilson(round(0.75 * episodes), episodes)
+        assert (point.low, point.high) == (rate.low, rate.high)
 
 
 def test_every_kind_of_run_has_its_part(runs):
