@@ -11,7 +11,7 @@ from dreamgym.files import write_atomically
 from dreamgym.jobs.audit import thresholds_of
 from dreamgym.jobs.demo_plan import plan_demo
 from dreamgym.jobs.demo_result import DemoOutcome, demo_page, read_outcome
-from dreamgym.jobs.report import PAGE
+from dreamgym.jobs.report import PAGE, find_references
 from dreamgym.jobs.stages import OnTick, finish_stage
 from dreamgym.runs import RunDir
 
@@ -28,7 +28,7 @@ def run_demo(config: RunConfig, run: RunDir, *, on_tick: OnTick = lambda tick: N
                 break
         finish_stage(stage, root / stage.name, run, on_tick=on_tick)
     outcome = read_outcome(config, root, stages, reasons=reasons)
-    write_atomically(root / PAGE, demo_page(outcome, root, stages))
+    write_atomically(root / PAGE, demo_page(outcome, root, look_up=find_references))
     run.result(outcome.result)
     run.event("finished", gate_open=not reasons)
     return outcome

@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dreamgym import __version__, codec
 from dreamgym.config import RunConfig, dump_toml
-from dreamgym.jobs.report import find_references
-from dreamgym.jobs.stages import Stage
 from dreamgym.page import interval_bar, note, section, table
 from dreamgym.report import RunRecord, read_run, report_page
+from dreamgym.report.examples import LookUp, no_references
 from dreamgym.runs import read_json_lines
 from dreamgym.runs.versions import installed_versions
 from dreamgym.types import Trajectory, digest
+
+if TYPE_CHECKING:
+    from dreamgym.jobs.stages import Stage  # torch: whoever only reads does without
 
 JUDGED = {
     "warm_start": "start-judged",
@@ -79,9 +81,6 @@ def read_outcome(
         for stage in stages
         if (root / stage.name / "result.json").is_file()
     }
-    curve = read_curve([runs[name] for name in ("dreamt", "real") if name in runs])
-    judged = [root / JUDGED[name] / "episodes.jsonl" for name in ("warm_start", "dream")]
-    example = find_example(*judged) if not reasons else None
     times = [one for one in read_json_lines(root / "events.jsonl") if one["event"] == "stage"]
     result = {
         "command": "demo",
@@ -103,6 +102,22 @@ def read_outcome(
         "seconds": _summed(times, "seconds"),
         "processor_seconds": _summed(times, "processor_seconds"),
     }
+    return _with_pictures(result, root, reasons=reasons)
+
+
+def outcome_of(run: RunRecord) -> DemoOutcome:
+    """Return what a finished demo came to, from what it left."""
+    reasons = tuple(run.of("gate", "reasons") or ())
+    return _with_pictures(run.result or {}, run.path, reasons=reasons)
+
+
+def _with_pictures(
+    result: Mapping[str, Any], root: Path, *, reasons: tuple[str, ...]
+) -> DemoOutcome:
+    trained = [root / name for name in ("dreamt", "real")]
+    curve = read_curve([read_run(one) for one in trained if (one / "result.json").is_file()])
+    judged = [root / JUDGED[name] / "episodes.jsonl" for name in ("warm_start", "dream")]
+    example = find_example(*judged) if not reasons else None
     return DemoOutcome(result, reasons, curve, example)
 
 
@@ -175,14 +190,16 @@ def short_script(one: Trajectory) -> list[tuple[str, str]]:
     return [(action, " | ".join(text.splitlines())) for action, text in pages]
 
 
-def demo_page(outcome: DemoOutcome, root: Path, stages: Sequence[Stage]) -> str:
+def demo_page(
+    outcome: DemoOutcome, root: Path, *, title: str = "", look_up: LookUp = no_references
+) -> str:
     """Return the whole page."""
     there = [name for name in ON_PAGE if (root / name / "result.json").is_file()]
     return report_page(
         [read_run(root / name) for name in there],
-        title=f"DreamGym demo: {stages[0].config.env.spec}",
+        title=title or f"DreamGym demo: {outcome.result['env']}",
         extra=[_summary(outcome), _example(outcome.example)],
-        look_up=find_references,
+        look_up=look_up,
     )
 
 
