@@ -88,16 +88,21 @@ class DemoView:
         return time_left((time.monotonic() - self._began) / made * open_)
 
     def _picture(self) -> Group:
+        drawn = draw_curve(self._points)
         lines = Text()
+        if drawn and self._done:
+            # With all of them and the curve, a terminal of 24 lines would cut off its legend.
+            done = f"{len(self._done)} of {len(self._stages)} stages"
+            lines.append(f" ✓ {done}\n", style="green")
         for stage in self._stages:
             going = self._now is not None and self._now.stage is stage
             if stage.name in self._done:
-                lines.append(f" ✓ {stage.about} ({self._done[stage.name]})\n", style="green")
+                took = f" ✓ {stage.about} ({self._done[stage.name]})\n"
+                lines.append("" if drawn else took, style="green")
             elif going and self._now is not None:
                 bar = "━" * round(20 * self._now.share)
                 lines.append(f" ▸ {stage.about} {bar:<20} {self._now.note}\n", style="bold")
             else:
                 lines.append(f"   {stage.about}\n", style="dim")
         lines.append(self._left(), style="cyan")
-        drawn = draw_curve(self._points)
         return Group(lines, Text("\n".join(drawn))) if drawn else Group(lines)

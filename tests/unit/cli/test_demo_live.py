@@ -1,7 +1,9 @@
 from io import StringIO
 
+import pytest
 from rich.console import Console
 
+from dreamgym.cli.curve import REAL
 from dreamgym.cli.demo_live import DemoView
 from dreamgym.config import load_config
 from dreamgym.jobs.demo_plan import plan_demo
@@ -9,11 +11,11 @@ from dreamgym.jobs.demo_result import CurvePoint
 from dreamgym.jobs.stages import Tick
 
 
-def shown(tmp_path, ticks, *, terminal=False):
+def shown(tmp_path, ticks, *, terminal=False, width=120, height=60):
     """What the view prints of (number of the stage, share, note, reused)."""
     # What does not fit on a screen is cut off: this one is high enough, whoever runs the test.
     console = Console(
-        file=StringIO(), width=120, height=60, force_terminal=terminal, color_system=None
+        file=StringIO(), width=width, height=height, force_terminal=terminal, color_system=None
     )
     stages = plan_demo(load_config(preset="demo"), tmp_path)
     with DemoView(console, stages) as view:
@@ -47,3 +49,21 @@ def test_a_terminal_shows_all_stages_and_the_curve(tmp_path):
     assert "✓ record real episodes of all sorts (done before)" in told
     assert "▸ learn by trial in the dream" in told and "step 6 of 12" in told
     assert "● real, held-out tasks" in told
+
+
+@pytest.mark.parametrize(
+    ("place", "note"),
+    [(9, "step 12 of 20"), (10, "149 of 150 tasks"), (11, "1999 of 2000 real transitions"),
+     (12, "149 of 150 tasks")],
+)  # fmt: skip
+def test_the_curve_fits_a_small_terminal_with_all_that_is_going_on(tmp_path, place, note):
+    earlier = [(done, 1.0, "", True) for done in range(place)]
+    told = shown(
+        tmp_path, [*earlier, (9, 0.5, "", False), (place, 0.9, note, False)], terminal=True,
+        width=80, height=24,
+    )  # fmt: skip
+    assert f"✓ {place} of 13 stages" in told
+    last = told.rpartition(f"✓ {place} of 13 stages")[2]
+    assert "1.00 ┤" in last and "step 1\n" in last and REAL in last
+    assert "practised in the dream" in last, "the legend is the last line"
+    assert "✓ record real episodes of all sorts (done before)" in last, "all of them at the end"
