@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 HEIGHT, WIDTH = 9, 60
 PRACTISED, PRACTISED_REAL, REAL = "·", "+", "●"
-LEGEND = f"{REAL} real, held-out tasks   {PRACTISED} practised in the dream"
+LEGEND = f"{REAL} real, dev tasks   {PRACTISED} practised in the dream"
 LEGEND_REAL = f"   {PRACTISED_REAL} practised for real"
 
 

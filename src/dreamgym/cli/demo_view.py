@@ -54,7 +54,7 @@ def show_outcome(console: Console, outcome: DemoOutcome, *, result: Path, page: 
         if (rate := found["real_success"][name]) is not None
     ]  # fmt: skip
     columns = ("policy", "real success", "95 % interval", "episodes", "online real transitions")
-    table(console, f"{found['env']}, held-out {found['split']} tasks", columns, rows)
+    table(console, f"{found['env']}, {found['split']} tasks", columns, rows)
     facts(
         console,
         "",

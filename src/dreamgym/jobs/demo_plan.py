@@ -16,7 +16,7 @@ from dreamgym.types import Split
 
 HELD_STORE = "held_out.sqlite"
 WALKS_PER_TASK = 5
-"""Random walks of each held-out task: the dream knows its rooms, and nobody learns from them."""
+"""Random walks of each dev task: the dream knows its rooms, and nobody learns from them."""
 EXPLORED_PER_TASK = 2
 """Exploring episodes of each train task: where a dream knows little, it teaches to stay at home."""
 
@@ -42,14 +42,14 @@ def _grounds(config: RunConfig, root: Path) -> tuple[Stage, ...]:
     own = replace(collect, policy=str(root / "start"))
     return (
         Stage("recorded", "record real episodes of all sorts", "collect", recorded, 20),
-        Stage("walks", "walk through held-out tasks at random, for the audit", "collect",
+        Stage("walks", "walk through dev tasks at random, for the audit", "collect",
               replace(recorded, collect=walks), 10),
         Stage("held", "record real episodes that only the audit sees", "collect",
               replace(config, collect=held, seed=config.seed + 100,
                       replay=replace(remember, store=str(root / HELD_STORE))), 5),
         Stage("start", "copy a few demonstrations: a weak policy", "sft",
               replace(recorded, train=replace(config.train, algo="sft")), 5),
-        _judged(config, root, "start", "play held-out tasks for real: the start"),
+        _judged(config, root, "start", "the start"),
         Stage("explored", "look around in all tasks, so that the dream knows them", "collect",
               replace(recorded, collect=explored), 5),
         Stage("own", "record how the weak policy itself plays", "collect",
@@ -73,14 +73,15 @@ def _learning(config: RunConfig, root: Path) -> tuple[Stage, ...]:
         Stage("dreamt", "learn by trial in the dream", "rl",
               replace(learner, rl=replace(rl, then_real=0, switch_step=0),
                       policy=replace(config.policy, model=str(root / "start"))), 150),
-        _judged(config, root, "dreamt", "play held-out tasks for real: after the dream"),
+        _judged(config, root, "dreamt", "after the dream"),
         Stage("real", f"go on for real, on at most {rl.then_real} transitions", "rl",
               replace(learner, rl=onwards,
                       policy=replace(config.policy, model=str(root / "dreamt"))), 50),
-        _judged(config, root, "real", "play held-out tasks for real: after sim-to-real"),
+        _judged(config, root, "real", "after sim-to-real"),
     )  # fmt: skip
 
 
-def _judged(config: RunConfig, root: Path, policy: str, about: str) -> Stage:
+def _judged(config: RunConfig, root: Path, policy: str, when: str) -> Stage:
     wanted = replace(config.eval, policy=str(root / policy))
+    about = f"play {wanted.split} tasks for real: {when}"
     return Stage(f"{policy}-judged", about, "eval", replace(config, eval=wanted), 10)

@@ -54,7 +54,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One held-out task, played before and after the dream."""
+    """One task, played for real before and after the dream."""
 
     before: Trajectory
     after: Trajectory
@@ -223,11 +223,11 @@ def _summary(outcome: DemoOutcome) -> str:
             )
         )
     words = (
-        f"Real success on held-out {result['split']} tasks that nobody practised. Recorded before: "
+        f"Real success on {result['split']} tasks that nobody practised. Recorded before: "
         f"{used['offline']:,} real transitions. The audit took {used['audit']:,}, looks and "
         f"evaluations {used['evaluation']:,}. All stages together: {seconds / 60:.1f} minutes. "
         "Sim-to-real goes on from the policy that the dream left, so its curves begin there. "
-        "The curves are from shorter looks on the way."
+        "The curves are from shorter looks on the way, at dev tasks."
     )
     stopped = "".join(f"<li>{escape(reason)}</li>" for reason in outcome.reasons)
     shut = f"<div class='verdict shut'>Nothing was trained: <ul>{stopped}</ul></div>"
@@ -244,6 +244,6 @@ def _example(example: Example | None) -> str:
         rows = [(escape(action), escape(page)) for action, page in short_script(one)]
         parts.append(f"<h3>{when}: {outcome}, {len(one.steps)} turns</h3>")
         parts.append(table(("it did", "and saw"), rows))
-    goal = example.after.task.goal
-    words = f"Task: {goal}. A task that was learnt was picked, if there is one."
-    return section("One held-out task, before and after", note(words), *parts)
+    task = example.after.task
+    words = f"Task: {task.goal}. A task that was learnt was picked, if there is one."
+    return section(f"One {task.split} task, before and after", note(words), *parts)

@@ -48,7 +48,14 @@ def test_a_terminal_shows_all_stages_and_the_curve(tmp_path):
     told = shown(tmp_path, [(0, 1.0, "", True), (9, 0.5, "step 6 of 12", False)], terminal=True)
     assert "✓ record real episodes of all sorts (done before)" in told
     assert "▸ learn by trial in the dream" in told and "step 6 of 12" in told
-    assert "● real, held-out tasks" in told
+    assert "● real, dev tasks" in told
+
+
+def test_tasks_are_called_by_their_split(tmp_path):
+    told = shown(tmp_path, [(place, 0.0, "", False) for place in range(13)])
+    assert "held-out" not in told
+    assert "[2/13 walks] walk through dev tasks at random" in told
+    assert "[5/13 start-judged] play test tasks for real: the start" in told
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,8 @@ def test_the_page_of_a_demo_is_made_again_as_it_was(tmp_path):
     demo = make_demo(tmp_path / "demo")
     page = run_report([demo]).read_text()
     for words in (f"DreamGym demo: {ENV}", "What came of it", "after sim-to-real", "4,321",
-                  "before and after", "Success over training", "Judged for real"):  # fmt: skip
+                  "One dev task, before and after", "Success over training",
+                  "Judged for real"):  # fmt: skip
         assert words in page, words
     assert run_report([demo], out=tmp_path / "mine.html", title="Mine").read_text() != page
     shut = make_demo(tmp_path / "shut", reasons=["precision is low"])
