@@ -33,9 +33,11 @@ def test_a_table_is_made_of_the_cells_on_record(page, tmp_path, monkeypatch):
 
 
 SHOWN = {
+    "acting at random": "random",
     "start: a weak clone": "start",
     "the same demonstrations, copied for longer": "sft",
     "40 demonstrations": "sft-more",
+    "DPO on the record": "dpo",
     **{
         f"{algo.upper()} {words}": f"{algo}-{how}"
         for algo in ("grpo", "ppo")
