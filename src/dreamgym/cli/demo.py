@@ -60,7 +60,11 @@ def demo(
         return
     place = out or default_place(resolved, env)
     if fresh:
-        make_engine(resolved.env.spec)  # Nothing is thrown away for a demo that cannot begin.
+        from dreamgym.jobs.demo_plan import plan_demo
+
+        # Nothing is thrown away for a demo that cannot begin.
+        make_engine(resolved.env.spec)
+        plan_demo(resolved, place)
         remove_run(place, command="demo")
     try:
         run = options.open_run_for("demo", resolved, out=place, resume=True)

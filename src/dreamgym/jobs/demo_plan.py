@@ -11,7 +11,9 @@ from pathlib import Path
 
 from dreamgym.config import RunConfig
 from dreamgym.envs.spec import parse_spec
+from dreamgym.errors import ConfigError
 from dreamgym.jobs.stages import STORE, Stage
+from dreamgym.jobs.trainee import make_algorithm
 from dreamgym.types import Split
 
 HELD_STORE = "held_out.sqlite"
@@ -22,9 +24,41 @@ EXPLORED_PER_TASK = 2
 
 
 def plan_demo(config: RunConfig, root: Path) -> tuple[Stage, ...]:
-    """Return the stages in their order, none before what it needs."""
+    """Return the stages in their order, none before what it needs.
+
+    Raises `ConfigError` for settings that it could not follow, before a minute is spent on them.
+    """
+    _check(config)
     config = replace(config, env=replace(config.env, spec=str(parse_spec(config.env.spec))))
     return (*_grounds(config, root), *_learning(config, root))
+
+
+def _check(config: RunConfig) -> None:
+    rl, algo = config.rl, config.train.algo
+    for wrong, setting, why in (
+        (not rl.then_real, "rl.then_real = 0",
+         "it ends with practice for real: give it some transitions, or practise in a dream alone "
+         "with `dreamgym train --world`"),
+        (rl.rounds > 1, f"rl.rounds = {rl.rounds}",
+         "it practises once in the dream and once for real: leave it at 1, or go in rounds with "
+         "`dreamgym train --world`"),
+        (rl.switch_step > 0, f"rl.switch_step = {rl.switch_step}",
+         "it leaves the dream after all of rl.steps: set those"),
+        (rl.gate != "", f"rl.gate = {rl.gate}",
+         "it asks an audit of its own: leave it out, and set what that must reach in [audit]"),
+        (algo == "dpo", f"train.algo = {algo}",
+         "it learns by trial: set grpo, ppo, rloo or gigpo, or learn from pairs with "
+         "`dreamgym train --algo dpo`"),
+    ):  # fmt: skip
+        if wrong:
+            raise ConfigError(f"the demo cannot follow {setting}: {why}")
+    make_algorithm(_learner(config))
+
+
+def _learner(config: RunConfig) -> RunConfig:
+    """Return the settings of learning by trial; those of a demo name the clone's algorithm."""
+    algo = config.train.algo if config.train.algo != "sft" else "grpo"
+    return replace(config, train=replace(config.train, algo=algo))
 
 
 def _grounds(config: RunConfig, root: Path) -> tuple[Stage, ...]:
@@ -65,8 +99,7 @@ def _grounds(config: RunConfig, root: Path) -> tuple[Stage, ...]:
 def _learning(config: RunConfig, root: Path) -> tuple[Stage, ...]:
     """Return practice in the dream, then for real, each judged for real."""
     rl = replace(config.rl, world=str(root / "dream"), gate=str(root / "audit"))
-    algo = config.train.algo if config.train.algo != "sft" else "grpo"
-    learner = replace(config, train=replace(config.train, algo=algo))
+    learner = _learner(config)
     # A third real step could pay for few groups only; those, at full rate, were seen to do harm.
     onwards = rl.after_a_dream(rl.real_steps or 2, continued=rl.cooldown_steps > 0)
     return (

@@ -5,6 +5,7 @@ import pytest
 
 from dreamgym import codec
 from dreamgym.config import load_config
+from dreamgym.errors import ConfigError
 from dreamgym.jobs.demo_plan import plan_demo
 from dreamgym.jobs.demo_result import (
     count_transitions,
@@ -148,3 +149,22 @@ def test_stages_build_on_one_another_and_only_the_judge_sees_the_test_split(pres
     assert by_name["held"].replay.store != by_name["dream"].replay.store
     assert by_name["own"].replay.store == by_name["recorded"].replay.store
     assert json.dumps([stage.about for stage in stages])
+
+
+@pytest.mark.parametrize(
+    ("setting", "advice"),
+    [("train.algo=dpo", "set grpo"), ("rl.then_real=0", "give it some"),
+     ("rl.rounds=2", "leave it at 1"), ("rl.switch_step=3", "all of rl.steps"),
+     ("rl.gate=off", r"in \[audit\]"), ("rl.group_size=1", "at least 2 are needed")],
+)  # fmt: skip
+def test_what_the_demo_cannot_follow_is_refused_before_it_begins(setting, advice, tmp_path):
+    config = load_config(preset="demo", settings=[setting])
+    with pytest.raises(ConfigError, match=advice):
+        plan_demo(config, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_algorithm_by_trial_is_followed(tmp_path):
+    stages = plan_demo(load_config(preset="demo", settings=["train.algo=ppo"]), tmp_path)
+    algos = {stage.name: stage.config.train.algo for stage in stages}
+    assert (algos["start"], algos["dreamt"], algos["real"]) == ("sft", "ppo", "ppo")
