@@ -18,6 +18,7 @@
     |- RecordError (ValueError)         a stored or imported record cannot be read
     |- ReplayError (RuntimeError)       the experience store refuses
     '- RunDirError (OSError)            a run directory is in the way, or is not one
+       '- OtherSettings                 the run there was made with other settings
 
 `EnvError` and `AgentError` are captured once, in `rollout.episode.run_episode`, and become data.
 All others stop the program with their message: what happened, with the values, and what to do.
@@ -109,6 +110,10 @@ class ReplayError(DreamGymError, RuntimeError):
 
 class RunDirError(DreamGymError, OSError):
     """A run directory is in the way, or is not one."""
+
+
+class OtherSettings(RunDirError):
+    """The run in a directory was made with other settings than those that are to go on."""
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from rich.console import Console
 from dreamgym.cli import options
 from dreamgym.config import RunConfig, dump_toml
 from dreamgym.envs.registry import make_engine
-from dreamgym.errors import RunDirError
+from dreamgym.errors import OtherSettings
 from dreamgym.runs import remove_run
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def demo(
         remove_run(place, command="demo")
     try:
         run = options.open_run_for("demo", resolved, out=place, resume=True)
-    except RunDirError as error:
-        raise RunDirError(f"{error}, or throw it away with --fresh") from error
+    except OtherSettings as error:
+        raise OtherSettings(f"{error}, or throw it away with --fresh") from error
     with options.running(run, resumable=True, always=True):
         outcome = demo_with_view(resolved, run, console)
     show(console, outcome, place)

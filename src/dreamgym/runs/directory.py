@@ -22,7 +22,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dreamgym.errors import RunDirError
+from dreamgym.errors import OtherSettings, RunDirError
 from dreamgym.files import write_atomically
 from dreamgym.runs.lines import LineWriter
 from dreamgym.types import digest
@@ -176,7 +176,7 @@ def _continue_run(
     unwelcome = [words for name, words in changed.items() if name not in may_change]
     if unwelcome:
         others = f"; and {len(unwelcome) - 3} more" if len(unwelcome) > 3 else ""
-        raise RunDirError(
+        raise OtherSettings(
             f"{path} was made with other settings: {'; '.join(unwelcome[:3])}{others}. "
             "Resume with the same settings or choose another directory with --out"
         )

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from dreamgym.cli.main import app
 from dreamgym.config import dump_toml, load_config
-from dreamgym.errors import ConfigError
+from dreamgym.errors import ConfigError, RunDirError
 from dreamgym.runs import open_run
 
 CORRIDOR = "py/coin_corridor:make_engine"
@@ -36,3 +36,22 @@ def test_nothing_is_thrown_away_for_a_demo_that_cannot_begin(demo, tmp_path):
     with pytest.raises(ConfigError, match="give it some transitions"):
         demo("--out", str(tmp_path / "here"), "--fresh", "--set", "rl.then_real=0")
     assert (tmp_path / "here/run.json").is_file()
+
+
+def refusal(demo, place, *words):
+    with pytest.raises(RunDirError) as told:
+        demo("--out", str(place), *words)
+    return str(told.value)
+
+
+def test_to_start_anew_is_offered_only_where_it_helps(demo, tmp_path):
+    leave_run(tmp_path / "other", "seed=5").close()
+    told = refusal(demo, tmp_path / "other")
+    assert "was made with other settings: seed = 0 (was seed = 5)" in told
+    assert told.endswith("or throw it away with --fresh")
+    leave_run(tmp_path / "fitted", command="fit").close()
+    told = refusal(demo, tmp_path / "fitted")
+    assert "is a run of `dreamgym fit`" in told and "--fresh" not in told
+    going = leave_run(tmp_path / "going")
+    assert refusal(demo, tmp_path / "going").endswith("in use by another process")
+    going.close()
