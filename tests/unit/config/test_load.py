@@ -17,6 +17,12 @@ def test_every_shipped_preset_loads():
         assert load_config(preset=name) != RunConfig()
 
 
+@pytest.mark.parametrize("name", preset_names())
+def test_no_preset_sets_a_time_to_fit_that_its_updates_overrule(name):
+    fit = load_config(preset=name).fit
+    assert fit.steps == 0 or fit.seconds == RunConfig().fit.seconds
+
+
 def test_later_sources_win(tmp_path):
     first, second = tmp_path / "a.toml", tmp_path / "b.toml"
     first.write_text("seed = 1\n[collect]\nepisodes = 10\nnoise = 0.1\n")
