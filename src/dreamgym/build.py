@@ -165,9 +165,9 @@ def make_policy(
     llm = LocalLLM(load_model(folder), load_tokenizer(folder), name=shown)
     if (folder / CARD).is_file():
         card = replace(load_policy_card(folder), **read_changes(changes))
-        make, settings = make_model_agents(llm, card), f"{_weights_digest(folder)}?{changes}"
+        make, settings = make_model_agents(llm, card), f"{weights_digest(folder)}?{changes}"
     else:
-        make, settings = partial(_plain_agent, llm), _weights_digest(folder)
+        make, settings = partial(_plain_agent, llm), weights_digest(folder)
     chosen = Behaviour(f"model:{shown}", make, settings=settings)
     return lambda slot: chosen
 
@@ -208,7 +208,7 @@ def _make_options(card: PolicyCard) -> Callable[[Observation], Sequence[str]] | 
     return lambda now: remembered(now.text)
 
 
-def _weights_digest(folder: Path) -> str:
+def weights_digest(folder: Path) -> str:
     """Name what is in a model directory, so that other weights are another policy."""
     total = hashlib.blake2b(digest_size=8)
     for path in sorted(folder.iterdir()):
@@ -271,4 +271,5 @@ __all__ = [
     "make_store",
     "make_world",
     "make_writer",
+    "weights_digest",
 ]

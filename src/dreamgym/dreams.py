@@ -24,7 +24,7 @@ from dreamgym.experience.prompt import Style, Switches
 from dreamgym.experience.task_prompt import Job
 from dreamgym.experience.world import DreamWorld, Openings
 from dreamgym.protocols import LLM
-from dreamgym.replay import ExperienceStore
+from dreamgym.replay import ExperienceStore, GroupStats
 from dreamgym.replay.snapshot import Snapshot
 from dreamgym.types import Opening, Source, Split, Task
 
@@ -137,18 +137,49 @@ def open_named(world: str, config: RunConfig, *, llm: LLM | None = None) -> Drea
 
 def _instructed(world: str, config: RunConfig, llm: LLM | None) -> LLM | None:
     """Return a model that was not fitted to dream, or None where the world is a fitted dream."""
-    folder = Path(world)
-    plain = (folder / "config.json").is_file() and not (folder / CARD).is_file()
-    if plain or world in (SERVER, SMOLLM2):
-        # Before anything is loaded, which may take a while.
-        store_path(config.replay)
+    if _is_fitted(world):
+        return None
+    # Before anything is loaded, which may take a while.
+    store_path(config.replay)
     if world == SERVER:
         return llm or build.make_llm(config.llm)
+    folder = _weights_folder(world)
+    return _local(folder, name=SMOLLM2 if world == SMOLLM2 else folder.name)
+
+
+def _is_fitted(world: str) -> bool:
+    """Return whether a world is to be the run of a fit, and no model that is asked in words."""
+    folder = Path(world)
+    plain = (folder / "config.json").is_file() and not (folder / CARD).is_file()
+    return not plain and world not in (SERVER, SMOLLM2)
+
+
+def _weights_folder(world: str) -> Path:
     if world == SMOLLM2:
         from dreamgym.models.smollm2 import smollm2_folder
 
-        return _local(smollm2_folder(), name=SMOLLM2)
-    return _local(folder, name=folder.name) if plain else None
+        return smollm2_folder()
+    return Path(world) / MODEL if _is_fitted(world) else Path(world)
+
+
+def weights_of(world: str) -> str | None:
+    """Name the weights that a world is dreamt with; None where they are not here."""
+    if world == SERVER:
+        return None
+    folder = _weights_folder(world)
+    return build.weights_digest(folder) if folder.is_dir() else None
+
+
+def memory_of(world: str, config: RunConfig) -> Path:
+    """Return the store that the dream which `--world` names would remember with."""
+    if _is_fitted(world) and not config.replay.store:
+        return Path(load_card(Path(world)).store)
+    return store_path(config.replay)
+
+
+def count_remembered(stats: Iterable[GroupStats], env: str) -> int:
+    """Return how many transitions there are for a dream of an environment to look up."""
+    return sum(group.transitions for group in stats if group.env == env)
 
 
 def _fitted(folder: Path, card: DreamCard, config: DreamConfig, *, name: str) -> LLM:
@@ -272,11 +303,14 @@ def _known_openings(store: ExperienceStore, env: str, others: Openings | None) -
 __all__ = [
     "Dream",
     "card_for",
+    "count_remembered",
     "dream_over",
+    "memory_of",
     "named_task",
     "only_env",
     "open_dream",
     "open_named",
     "recorded_openings",
     "store_path",
+    "weights_of",
 ]

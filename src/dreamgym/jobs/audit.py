@@ -64,6 +64,14 @@ async def audit_dream(
 ) -> AuditReport:
     """Audit a dream that is open; the server judges where a judge is wanted."""
     wanted = config.audit
+    # First, because a fit or a recording meanwhile would make another dream of it.
+    made_of = {
+        "weights": dreams.weights_of(wanted.world),
+        "remembered": {
+            "env": dream.card.env,
+            "transitions": dreams.count_remembered(dream.store.stats(), dream.card.env),
+        },
+    }
     async with AsyncExitStack() as stack:
         spec = wanted.env or dream.card.env
         trajectories = read_held_out(config, spec)
@@ -101,6 +109,7 @@ async def audit_dream(
             "llm": server.metrics() if server is not None else None,
             "served": config.llm.model if wanted.world == dreams.SERVER else None,
             "dream": asdict(config.dream),
+            **made_of,
             **report.plain(),
         }
     )

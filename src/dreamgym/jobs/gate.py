@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dreamgym.audit import check_gate, read_audited
 from dreamgym.config import RunConfig
 from dreamgym.errors import ConfigError
 from dreamgym.jobs.audit import thresholds_of
+from dreamgym.replay import read_stats
 
 LEARNT = ("history", "reasoning", "references", "window", "placeholders", "hints")
 """Settings of a dream that a fitted model keeps as it learnt them, whatever a command says."""
@@ -22,8 +24,14 @@ ONLY_IN_PRACTICE = ("known_words",)
 """Settings that practice has its own rule for."""
 
 
-def check_world_gate(config: RunConfig) -> None:
-    """Refuse to train in a dream that no audit has found fit for it, unless told to."""
+def check_world_gate(config: RunConfig, *, begun: bool = False) -> None:
+    """Refuse to train in a dream that no audit has found fit for it, unless told to.
+
+    Args:
+        config: the settings.
+        begun: whether the training was let in before and goes on. What it has made for real
+            meanwhile may be in the store that the dream remembers with.
+    """
     wanted = config.rl
     if wanted.world == "real" or wanted.gate == "off":
         return
@@ -33,7 +41,8 @@ def check_world_gate(config: RunConfig) -> None:
             "tells: name its run with --gate, or train regardless with --gate off"
         )
     figures, result = read_audited(Path(wanted.gate))
-    for audited, trained_in in _compared(config, result):
+    pairs = chain(_compared(config, result), _made_of(config, result, grown=begun))
+    for audited, trained_in in pairs:
         if audited != trained_in:
             raise ConfigError(
                 f"{wanted.gate} is an audit of {audited}, not of {trained_in}: audit what is to be "
@@ -60,3 +69,26 @@ def _compared(config: RunConfig, result: Mapping[str, Any]) -> Iterator[tuple[st
     for name, value in asdict(config.dream).items():
         if name in played and name not in unchecked:
             yield f"a dream with {name}={played[name]}", f"a dream with {name}={value}"
+
+
+def _made_of(
+    config: RunConfig, result: Mapping[str, Any], *, grown: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield weights and memory of what was audited beside those of what is to be trained in.
+
+    Audits of earlier versions do not tell them. What is gone is told by whoever opens the dream.
+    """
+    world = config.rl.world
+    weights = result.get("weights")
+    if weights and (now := dreams.weights_of(world)):
+        yield f"a dream with the weights {weights}", f"a dream with the weights {now}"
+    before = result.get("remembered")
+    if not before or grown:
+        return
+    store = dreams.memory_of(world, config)
+    if store.is_file():
+        count = dreams.count_remembered(read_stats(store), before["env"])
+        yield (
+            f"a dream that remembers {before['transitions']} transitions",
+            f"a dream that remembers {count} transitions",
+        )

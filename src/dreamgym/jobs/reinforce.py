@@ -31,7 +31,7 @@ from dreamgym.models.as_llm import LocalLLM
 from dreamgym.models.checkpoint import load_checkpoint
 from dreamgym.models.requirement import torch
 from dreamgym.rollout.groups import GroupPlan
-from dreamgym.runs import MEMORY, RunDir
+from dreamgym.runs import MEMORY, RunDir, read_json_lines
 from dreamgym.train.loop import LoopPlan, run_loop
 from dreamgym.train.progress import Progress, Watch
 from dreamgym.train.transfer import SwitchRule, WatchRule
@@ -64,7 +64,8 @@ async def run_rl(
 ) -> Reinforced:
     """Let a policy learn by trial, as the settings say."""
     started, wanted = time.monotonic(), config.rl
-    check_world_gate(config)
+    begun = next(read_json_lines(run.path / "metrics.jsonl"), None) is not None
+    check_world_gate(config, begun=begun)
     policy, card = load_start(config)
     torch.set_num_threads(wanted.threads or os.cpu_count() or 1)
     llm = LocalLLM(policy.model, policy.tokenizer, name="policy")

@@ -1,6 +1,6 @@
 """The experience replay buffer: stored transitions, their vectors, and the search over them."""
 
-from dreamgym.replay.buffer import ExperienceStore, GroupStats, open_store
+from dreamgym.replay.buffer import ExperienceStore, GroupStats, open_store, read_stats
 from dreamgym.replay.duplicate import copy_store
 from dreamgym.replay.embed import HashingEmbedder
 from dreamgym.replay.intake import AddReport, Capacity
@@ -18,4 +18,5 @@ __all__ = [
     "Snapshot",
     "copy_store",
     "open_store",
+    "read_stats",
 ]

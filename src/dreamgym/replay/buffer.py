@@ -187,12 +187,7 @@ class ExperienceStore:
 
     def stats(self) -> tuple[GroupStats, ...]:
         """Return how much there is of each environment, source and split."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT env, source, split, (SELECT count(*) FROM trajectories WHERE grp = code),"
-                " held FROM groups ORDER BY env, source, split"
-            ).fetchall()
-        return tuple(GroupStats(e, Source(s), Split(p), n, held) for e, s, p, n, held in rows)
+        return _stats(self._database)
 
     def close(self) -> None:
         """Close the file; what was added is stored already."""
@@ -265,6 +260,24 @@ def open_store(
         real_slots=real_slots,
         exact_limit=exact_limit,
     )
+
+
+def read_stats(path: Path) -> tuple[GroupStats, ...]:
+    """Return how much a store holds that is there, without the embedder that it was made with."""
+    database = Database(path)
+    try:
+        return _stats(database)
+    finally:
+        database.close()
+
+
+def _stats(database: Database) -> tuple[GroupStats, ...]:
+    with database.reading() as connection:
+        rows = connection.execute(
+            "SELECT env, source, split, (SELECT count(*) FROM trajectories WHERE grp = code),"
+            " held FROM groups ORDER BY env, source, split"
+        ).fetchall()
+    return tuple(GroupStats(e, Source(s), Split(p), n, held) for e, s, p, n, held in rows)
 
 
 def _declare(database: Database, encoder: KeyEncoder, *, allow_test: bool) -> frozenset[Split]:

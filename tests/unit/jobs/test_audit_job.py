@@ -12,10 +12,25 @@ from dreamgym.dreams import card_for, dream_over
 from dreamgym.errors import ConfigError
 from dreamgym.jobs.audit import audit_dream, plan_of, read_held_out, run_audit
 from dreamgym.jobs.collect import run_collect
+from dreamgym.jobs.gate import check_world_gate
 from dreamgym.llm import ChaosServer, Fault
+from dreamgym.replay import copy_store, open_store
 from dreamgym.runs import open_run
+from dreamgym.types import (
+    Action,
+    Observation,
+    Provenance,
+    Source,
+    Split,
+    Step,
+    StepResult,
+    StopReason,
+    Task,
+    Trajectory,
+)
 
 SPEC = "py/stairs_engine:make_engine"
+MADE_OF = ("weights", "remembered")
 
 
 def new_run(path):
@@ -46,9 +61,9 @@ def folder(tmp_path_factory):
     return place
 
 
-def audit(folder, run, *more):
+def audit(folder, run, *more, memory=None):
     async def once():
-        card = card_for(folder / "memory.sqlite", SPEC, DreamConfig())
+        card = card_for(memory or folder / "memory.sqlite", SPEC, DreamConfig())
         dream = dream_over(dreaming(), card, config=DreamConfig())
         try:
             return await audit_dream(dream, settings(folder, *more), run)
@@ -77,6 +92,68 @@ def test_a_true_dream_passes_and_leaves_result_and_page(folder, tmp_path):
     assert result["familiar_tasks"]["mean"] == 0.0
     assert "random (retold)" in result["closed_loop"]["policies"]
     assert "The gate is <b>open</b>" in (tmp_path / "run" / "audit.html").read_text()
+
+
+@pytest.fixture
+def vouched(folder, tmp_path):
+    """A folder with a dream that passed its audit, and the settings that train in it."""
+    memory, dream = tmp_path / "memory.sqlite", tmp_path / "dream"
+    copy_store(folder / "memory.sqlite", memory)
+    (dream / "model").mkdir(parents=True)
+    (dream / "model/config.json").write_text("{}")
+    (dream / "model/model.safetensors").write_bytes(b"weights")
+    card_for(memory, SPEC, DreamConfig()).save(dream)
+    audit(folder, new_run(tmp_path / "audit"), "audit.policies='stairs_engine:climber, random'",
+          f"audit.world='{dream}'", memory=memory)  # fmt: skip
+    trained = settings(folder, f"rl.world='{dream}'", f"rl.gate='{tmp_path / 'audit'}'")
+    check_world_gate(trained)
+    return tmp_path, trained
+
+
+def record_more(store, env):
+    """Add an episode that shows something new."""
+    task = Task(f"{env}#0", env, "0", Split.TRAIN, goal="climb to the top")
+    made = Provenance(Source.REAL, "visitor", engine="stairs 1", mapper="plain")
+    step = Step(Action("jump"), StepResult(Observation("the roof")))
+    with open_store(store) as opened:
+        opened.add([Trajectory(f"new {env}", task, Observation("stair 0"), (step,),
+                               StopReason.STEP_LIMIT, made)])  # fmt: skip
+
+
+def test_an_audit_vouches_for_no_other_weights(vouched):
+    place, trained = vouched
+    (place / "dream/model/model.safetensors").write_bytes(b"fitted again")
+    with pytest.raises(ConfigError, match=r"a dream with the weights \w+, not of a dream with the"):
+        check_world_gate(trained)
+    # A training that goes on is none the wiser about a dream that was fitted meanwhile.
+    with pytest.raises(ConfigError, match="weights"):
+        check_world_gate(trained, begun=True)
+
+
+def test_an_audit_vouches_for_no_other_memory(vouched):
+    place, trained = vouched
+    count = json.loads((place / "audit/result.json").read_text())["remembered"]["transitions"]
+    record_more(place / "memory.sqlite", "another/environment")
+    check_world_gate(trained)
+    record_more(place / "memory.sqlite", SPEC)
+    told = f"remembers {count} transitions, not of a dream that remembers {count + 1} "
+    with pytest.raises(ConfigError, match=told):
+        check_world_gate(trained)
+    # What a training has made for real itself does not keep it from going on.
+    check_world_gate(trained, begun=True)
+    other = replace(trained, replay=replace(trained.replay, store=str(place / "memory.sqlite")))
+    with pytest.raises(ConfigError, match=told):
+        check_world_gate(other)
+
+
+def test_an_audit_that_does_not_say_what_the_dream_was_made_of_vouches_as_before(vouched):
+    place, trained = vouched
+    file = place / "audit/result.json"
+    result = json.loads(file.read_text())
+    file.write_text(json.dumps({k: v for k, v in result.items() if k not in MADE_OF}))
+    (place / "dream/model/model.safetensors").write_bytes(b"fitted again")
+    record_more(place / "memory.sqlite", SPEC)
+    check_world_gate(trained)
 
 
 def test_without_policies_no_real_step_is_taken_and_the_gate_stays_shut(folder, tmp_path):
