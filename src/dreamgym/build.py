@@ -234,6 +234,12 @@ async def make_slots(
     `most_tasks` only the first so many tasks are played.
     """
     tasks: tuple[Task, ...] = await world.tasks(Split(split))
+    if not tasks:
+        raise ConfigError(
+            f"there are no tasks to play: {world.spec} has none in its {split} split "
+            "(`dreamgym tasks` lists them). If it reads its games from a folder, that part is not "
+            "there; else choose another --split"
+        )
     tasks = tasks[:most_tasks] if most_tasks else tasks
     if policy(0).name == "expert":
         await _check_expert(world, tasks[:3])
