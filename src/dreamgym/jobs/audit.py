@@ -65,13 +65,7 @@ async def audit_dream(
     """Audit a dream that is open; the server judges where a judge is wanted."""
     wanted = config.audit
     # First, because a fit or a recording meanwhile would make another dream of it.
-    made_of = {
-        "weights": dreams.weights_of(wanted.world),
-        "remembered": {
-            "env": dream.card.env,
-            "transitions": dreams.count_remembered(dream.store.stats(), dream.card.env),
-        },
-    }
+    audited = _what(dream, config)
     async with AsyncExitStack() as stack:
         spec = wanted.env or dream.card.env
         trajectories = read_held_out(config, spec)
@@ -100,16 +94,13 @@ async def audit_dream(
         {
             "command": "audit",
             "env": spec,
-            "world": wanted.world,
+            **audited,
             "data": wanted.data,
             "split": wanted.split,
             "policies": list(names),
             "seed": config.seed,
             "version": __version__,
             "llm": server.metrics() if server is not None else None,
-            "served": config.llm.model if wanted.world == dreams.SERVER else None,
-            "dream": asdict(config.dream),
-            **made_of,
             **report.plain(),
         }
     )
@@ -121,6 +112,19 @@ async def audit_dream(
     write_atomically(run.path / PAGE, page)
     run.event("finished", open=not report.reasons)
     return report
+
+
+def _what(dream: Dream, config: RunConfig) -> dict[str, object]:
+    """Return what is audited, as the gate asks for it: another dream may lie in its folder soon."""
+    world, env = config.audit.world, dream.card.env
+    count = dreams.count_remembered(dream.store.stats(), env)
+    return {
+        "world": world,
+        "served": config.llm.model if world == dreams.SERVER else None,
+        "dream": asdict(config.dream),
+        "weights": dreams.weights_of(world),
+        "remembered": {"env": env, "transitions": count},
+    }
 
 
 def thresholds_of(config: AuditConfig) -> Thresholds:
