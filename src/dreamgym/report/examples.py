@@ -10,6 +10,7 @@ from typing import Any
 
 from dreamgym import codec
 from dreamgym.page import details, note, section, table
+from dreamgym.report.groups import RunGroup
 from dreamgym.report.record import RunRecord
 from dreamgym.runs import read_json_lines
 from dreamgym.types import Source, Step, Trajectory, Transition
@@ -25,23 +26,24 @@ def no_references(run: RunRecord, wanted: Sequence[str]) -> Mapping[str, Transit
     return {}
 
 
-def tasks_section(runs: Sequence[RunRecord]) -> str:
-    """Return some of the tasks that a curriculum made or found worth most."""
-    parts = []
-    for run in runs:
-        rows = list(read_json_lines(run.path / "tasks.jsonl"))
+def tasks_section(groups: Sequence[RunGroup]) -> str:
+    """Return some of the tasks that curricula made or found worth most, of a run of each group."""
+    parts: list[str] = []
+    for group in groups:
+        pools = (list(read_json_lines(run.path / "tasks.jsonl")) for run in group.runs)
+        rows = next((pool for pool in pools if pool), [])
         if not rows:
             continue
         made = [row for row in rows if row.get("source") != Source.REAL.value]
         ranked = sorted(rows, key=lambda row: -(row.get("value") or 0.0))
         chosen = {row["id"]: row for row in [*made[:4], *ranked[:6]]}
-        parts.append(
-            f"<h3>{escape(run.name)}: {len(rows)} tasks, {len(made)} of them synthetic</h3>"
-            + table(
-                ("task", "from", "value", "played", "won", "state"),
-                [_task_row(row) for row in chosen.values()],
-            )
+        inside = table(
+            ("task", "from", "value", "played", "won", "state"),
+            [_task_row(row) for row in chosen.values()],
         )
+        words = f"{group.label}: {len(rows)} tasks, {len(made)} of them synthetic"
+        # The first is there to be read, all others to be unfolded.
+        parts.append(details(words, inside) if parts else f"<h3>{escape(words)}</h3>{inside}")
     if not parts:
         return ""
     words = (

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from dreamgym.page import Series, curve_plot, interval_bar, legend, note, section, table
+from dreamgym.page import Series, curve_plot, details, interval_bar, legend, note, section, table
 from dreamgym.report.groups import RunGroup
 from dreamgym.report.learning import counted, figure, figures, minutes
 from dreamgym.report.record import RunRecord
@@ -82,23 +82,25 @@ def audits_of(runs: Iterable[RunRecord]) -> list[tuple[str, Mapping[str, Any]]]:
     return list(found.values())
 
 
-def audit_section(runs: Sequence[RunRecord]) -> str:
-    """Return what the audits said, gate figure by gate figure."""
-    audits = audits_of(runs)
+def audit_section(groups: Sequence[RunGroup]) -> str:
+    """Return what the audits said, gate figure by gate figure; of many, all but one folded."""
+    audits = audits_of(run for group in groups for run in group.runs)
     ungated = [
-        run.name for run in runs if run.settings.get("rl.gate") == "off" and run.kind == "trial"
-    ]
+        group.label for group in groups
+        if group.in_dream and any(run.settings.get("rl.gate") == "off" for run in group.runs)
+    ]  # fmt: skip
     if not audits and not ungated:
         return ""
-    parts = []
+    parts: list[str] = []
     for name, result in audits:
         gate = result["gate"]
         verdict = "open" if gate["open"] else "shut"
         reasons = "".join(f"<li>{escape(reason)}</li>" for reason in gate["reasons"])
+        figures = table(("figure", "value, 95 % interval", ""), _audit_rows(result))
         parts.append(
             f"<div class='verdict {verdict}'><b>{escape(name)}</b>: the gate is <b>{verdict}</b>"
             f"{f'<ul>{reasons}</ul>' if reasons else ''}</div>"
-            + table(("figure", "value, 95 % interval", ""), _audit_rows(result))
+            + (details(f"figures of {name}", figures) if parts else figures)
         )
     words = "Dream against reality on held-out tasks, before training. Dashed: what the gate asks."
     if ungated:

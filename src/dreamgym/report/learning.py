@@ -56,7 +56,7 @@ def figures(drawn: Sequence[str]) -> str:
     return f"<div class='plots'>{shown}</div>" if shown else ""
 
 
-def success_section(groups: Sequence[RunGroup]) -> str:
+def success_section(groups: Sequence[RunGroup], title: str = "Success over training") -> str:
     """Return real success over training, and success where it practised beside it."""
     real = _series(groups, "real/success")
     greedy = _series(groups, "real/success_greedy")
@@ -89,7 +89,7 @@ def success_section(groups: Sequence[RunGroup]) -> str:
                _shares(bought, across="real transitions")),
     ]  # fmt: skip
     return section(
-        "Success over training",
+        title,
         note(
             "Bands are 95 %: over seeds (t interval) where there are several, otherwise over the "
             "episodes of a look (Wilson); of more than four groups none are drawn. Looks at "

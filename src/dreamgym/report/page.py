@@ -53,7 +53,7 @@ def report_page(
         f"<h1>{escape(title)}</h1><p class='about'>{escape(_about(runs))}</p>",
         # Who judges policies says so first: looks on the way are of fewer tasks, and of others.
         *(extra or [_headline(trials)]),
-        success_section(trials) if trials else "",
+        *_success(trials),
         cost_section(trials) if trials else "",
         course_section(
             "Dream against reality, while practising",
@@ -61,16 +61,30 @@ def report_page(
             GAPS,
             trials,
         ),
-        audit_section(runs),
+        audit_section(groups),
         course_section("Curriculum", "What was practised, and what it was worth.", TASKS, trials),
-        tasks_section(runs),
+        tasks_section(groups),
         evaluation_section(runs),
         course_section("How learning went", "One point per step.", COURSE, trials),
         *(supervised_section(kind, groups) for kind in ("dpo", "sft", "fit")),
         episodes_section([_readable(group) for group in groups], look_up=look_up),
-        _settings(runs) if runs else "",
+        _settings(groups) if runs else "",
     ]
     return document(title, parts)
+
+
+def _success(trials: Sequence[RunGroup]) -> list[str]:
+    """Return curves by environment: those of several in one picture nobody could tell apart."""
+    envs = dict.fromkeys(group.runs[0].env for group in trials)
+    if len(envs) <= 1:
+        return [success_section(trials)] if trials else []
+    return [
+        success_section(
+            [group for group in trials if group.runs[0].env == env],
+            f"Success over training in {env}",
+        )
+        for env in envs
+    ]
 
 
 def _readable(group: RunGroup) -> RunRecord:
@@ -107,22 +121,24 @@ def _headline(trials: Sequence[RunGroup]) -> str:
     return tiles(shown)
 
 
-def _settings(runs: Sequence[RunRecord]) -> str:
-    names = sorted({name for run in runs for name in run.settings})
+def _settings(groups: Sequence[RunGroup]) -> str:
+    """Return how runs were made; of groups that are compared, the first of each."""
+    firsts = [group.runs[0] for group in groups]
+    names = sorted({name for run in firsts for name in run.settings})
     differing = [
         name
         for name in names
-        if name not in ASIDE and len({str(run.settings.get(name)) for run in runs}) > 1
+        if name not in ASIDE and len({str(run.settings.get(name)) for run in firsts}) > 1
     ]
     parts = []
-    if differing and len(runs) > 1:
+    if differing and len(firsts) > 1:
         rows = [
-            (escape(name), *(escape(str(run.settings.get(name, ""))) for run in runs))
+            (escape(name), *(escape(str(run.settings.get(name, ""))) for run in firsts))
             for name in differing
         ]
-        compared = table(("setting", *(run.name for run in runs)), rows)
+        compared = table(("setting", *(group.label for group in groups)), rows)
         parts.append(details(f"{len(differing)} settings that differ", compared))
-    for run in runs:
+    for run in (run for group in groups for run in group.runs):
         made = {"run": str(run.path), **{name: str(value) for name, value in run.about.items()}}
         facts = table(("", ""), [(escape(name), escape(value)) for name, value in made.items()])
         lines = "\n".join(f"{name} = {value!r}" for name, value in sorted(run.settings.items()))
