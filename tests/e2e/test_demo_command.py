@@ -112,6 +112,8 @@ def test_the_whole_way_killed_and_resumed(place, inside):
     again = inside(*command[1:]).stdout
     assert again.count("done before") == len(STAGES)
     assert {path: path.stat().st_mtime_ns for path in here.glob("*/result.json")} == made
+    inside("report", "here")
+    assert (here / "report.html").read_text() == page, "a report is no poorer than the demo's page"
     other = inside(*command[1:], "--seed", "5", check=False)
     assert other.returncode == 1
     assert "was made with other settings: seed = 5" in other.stderr

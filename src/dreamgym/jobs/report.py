@@ -32,16 +32,20 @@ def run_report(paths: Sequence[Path], *, out: Path | None = None, title: str = "
     if place.is_file() and place.suffix not in (".html", ".htm"):
         raise ConfigError(f"{place} is there and no page: choose another name with --out")
     if len(runs) == 1 and runs[0].kind == "demo" and runs[0].result is not None:
-        page = demo_page(outcome_of(runs[0]), paths[0], title=title, look_up=find_references)
+        if place.parent.resolve() != paths[0].resolve():
+            _check_place(place)
+        root = paths[0].absolute()  # as the demo itself writes it
+        page = demo_page(outcome_of(runs[0]), root, title=title, look_up=find_references)
     else:
-        _check_overwrites_no_whole(runs, place)
+        _check_runs(runs)
+        _check_place(place)
         page = report_page(runs, title=title, look_up=find_references)
     write_atomically(place, page)
     return place
 
 
-def _check_overwrites_no_whole(runs: Sequence[RunRecord], place: Path) -> None:
-    """Refuse runs that a report has nothing to say about, and the place of their pages."""
+def _check_runs(runs: Sequence[RunRecord]) -> None:
+    """Refuse runs that a report has nothing to say about."""
     for run in runs:
         if run.kind in WHOLES:
             page = run.path / PAGE
@@ -50,6 +54,10 @@ def _check_overwrites_no_whole(runs: Sequence[RunRecord], place: Path) -> None:
                 f"{run.path} is a run of `dreamgym {run.kind}`, and {there}. Report on the runs "
                 f"inside: {', '.join(_inside(run)) or 'there are none yet'}"
             )
+
+
+def _check_place(place: Path) -> None:
+    """Refuse to write over a page that tells more."""
     home = place.parent
     if place.is_file() and (home / "run.json").is_file() and read_run(home).kind in WHOLES:
         raise ConfigError(

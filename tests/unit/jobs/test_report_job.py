@@ -74,6 +74,7 @@ def test_what_tells_more_is_not_overwritten_and_the_runs_inside_are_named(tmp_pa
     for runs, out in (
         ([bench], None), ([bench], tmp_path / "out.html"), ([demo, inner], None),
         ([inner, demo], None), ([inner], bench), ([inner], demo / "report.html"),
+        ([demo], bench),
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=r"report\.html"):
             run_report(runs, out=out)
