@@ -180,7 +180,7 @@ SUITES = {
             ("1m-16000", "1m-250"), ("3m-16000", "3m-250"), ("3m-16000", "1m-16000"),
             *((f"1m-{amount}", "start") for amount in AMOUNTS),
         ),
-        ("coin8-marks", "alfworld"),
+        ("map-marks", "alfworld"),
     ),
     "fidelity-vs-transfer": Plan(
         "Many experience models of different quality, each audited with the start, a policy "
