@@ -66,7 +66,8 @@ article{border-top:1px solid var(--line);padding:.7rem 0}article p{margin:.1rem 
 margin:.4rem 0}
 pre{margin:0;padding:.5rem;border:1px solid var(--line);border-radius:.3rem;font-size:.8rem;
 white-space:pre-wrap;overflow-wrap:anywhere}
-@media (max-width:34rem){.ci{white-space:normal}section{padding:.7rem}svg.bar{width:5rem}}
+@media (max-width:34rem){.ci{white-space:normal}section{padding:.7rem}svg.bar{width:4rem}
+  th{hyphens:auto}td:first-child{min-width:5.5rem}}
 @media print{:root{--ink:#000;--soft:#444;--line:#bbb;--back:#fff;--card:#fff;--dot:#1f4fa0;
 --good:#1a7f37;--bad:#b3261e;--limit:#b3261e;
 --c0:#1f4fa0;--c1:#c2410c;--c2:#0f7a5f;--c3:#7b2fb7;--c4:#8a6a00;--c5:#b0144f;--c6:#3a5462;
