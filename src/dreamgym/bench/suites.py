@@ -177,7 +177,8 @@ SUITES = {
         "and knows the words of the usual record, which is what offline counts.",
         DATA,
         (
-            ("1m-16000", "1m-250"), ("3m-16000", "3m-250"), ("3m-16000", "1m-16000"),
+            ("1m-16000", "1m-250"), ("3m-16000", "3m-250"),
+            *((f"3m-{amount}", f"1m-{amount}") for amount in AMOUNTS),
             *((f"1m-{amount}", "start") for amount in AMOUNTS),
         ),
         ("map-marks", "alfworld"),
