@@ -118,11 +118,13 @@ def _what(dream: Dream, config: RunConfig) -> dict[str, object]:
     """Return what is audited, as the gate asks for it: another dream may lie in its folder soon."""
     world, env = config.audit.world, dream.card.env
     count = dreams.count_remembered(dream.store.stats(), env)
+    second = config.dream.second
     return {
         "world": world,
         "served": config.llm.model if world == dreams.SERVER else None,
         "dream": asdict(config.dream),
         "weights": dreams.weights_of(world),
+        "second_weights": dreams.weights_of(second) if second else None,
         "remembered": {"env": env, "transitions": count},
     }
 

@@ -79,9 +79,14 @@ def _made_of(
     Audits of earlier versions do not tell them. What is gone is told by whoever opens the dream.
     """
     world = config.rl.world
-    weights = result.get("weights")
-    if weights and (now := dreams.weights_of(world)):
-        yield f"a dream with the weights {weights}", f"a dream with the weights {now}"
+    second = config.dream.second
+    for model, key, whose in (
+        (world, "weights", "the weights"),
+        (second, "second_weights", "the second opinion's weights"),
+    ):
+        audited = result.get(key)
+        if model and audited and (now := dreams.weights_of(model)):
+            yield f"a dream with {whose} {audited}", f"a dream with {whose} {now}"
     before = result.get("remembered")
     if not before or grown:
         return

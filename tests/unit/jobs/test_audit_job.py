@@ -30,7 +30,7 @@ from dreamgym.types import (
 )
 
 SPEC = "py/stairs_engine:make_engine"
-MADE_OF = ("weights", "remembered")
+MADE_OF = ("weights", "second_weights", "remembered")
 
 
 def new_run(path):
@@ -97,15 +97,19 @@ def test_a_true_dream_passes_and_leaves_result_and_page(folder, tmp_path):
 @pytest.fixture
 def vouched(folder, tmp_path):
     """A folder with a dream that passed its audit, and the settings that train in it."""
-    memory, dream = tmp_path / "memory.sqlite", tmp_path / "dream"
+    memory = tmp_path / "memory.sqlite"
     copy_store(folder / "memory.sqlite", memory)
-    (dream / "model").mkdir(parents=True)
-    (dream / "model/config.json").write_text("{}")
-    (dream / "model/model.safetensors").write_bytes(b"weights")
-    card_for(memory, SPEC, DreamConfig()).save(dream)
+    for name in ("dream", "second"):
+        model = tmp_path / name / "model"
+        model.mkdir(parents=True)
+        (model / "config.json").write_text("{}")
+        (model / "model.safetensors").write_bytes(name.encode())
+        card_for(memory, SPEC, DreamConfig()).save(tmp_path / name)
+    dream, second = tmp_path / "dream", f"dream.second='{tmp_path / 'second'}'"
     audit(folder, new_run(tmp_path / "audit"), "audit.policies='stairs_engine:climber, random'",
-          f"audit.world='{dream}'", memory=memory)  # fmt: skip
-    trained = settings(folder, f"rl.world='{dream}'", f"rl.gate='{tmp_path / 'audit'}'")
+          f"audit.world='{dream}'", second, memory=memory)  # fmt: skip
+    gate = f"rl.gate='{tmp_path / 'audit'}'"
+    trained = settings(folder, f"rl.world='{dream}'", gate, second)
     check_world_gate(trained)
     return tmp_path, trained
 
@@ -128,6 +132,13 @@ def test_an_audit_vouches_for_no_other_weights(vouched):
     # A training that goes on is none the wiser about a dream that was fitted meanwhile.
     with pytest.raises(ConfigError, match="weights"):
         check_world_gate(trained, begun=True)
+
+
+def test_an_audit_vouches_for_no_other_second_opinion(vouched):
+    place, trained = vouched
+    (place / "second/model/model.safetensors").write_bytes(b"fitted again")
+    with pytest.raises(ConfigError, match=r"the second opinion's weights \w+, not of a dream with"):
+        check_world_gate(trained)
 
 
 def test_an_audit_vouches_for_no_other_memory(vouched):
